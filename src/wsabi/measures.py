@@ -1,0 +1,250 @@
+"""Integration measures π(x): Gaussian, Gaussian mixture and uniform box.
+
+Each is frozen, knows its density and gradient in log space, its moments, and how to draw from itself. They serve both
+as priors given by the user and, in standardised coordinates, as the measure of the closed forms in
+:mod:`wsabi.embeddings`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, solve_upper
+from wsabi._types import Array, ArrayLike, Seed, as_generator
+
+__all__ = ["Gaussian", "GaussianMixture", "Measure", "Uniform"]
+
+
+def _vector(value: ArrayLike, argument: str) -> Array:
+    """A finite float64 vector, or an error naming the argument."""
+    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{argument} must be a scalar or a vector; got shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{argument} must be finite; got {array}.")
+    return array.copy()
+
+
+def _check_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+    """Names of the parameters, x0, x1, ... where none are given."""
+    if names is None:
+        return tuple(f"x{d}" for d in range(dim))
+    checked = tuple(str(name) for name in names)
+    if len(checked) != dim or len(set(checked)) != dim:
+        raise ValueError(f"names must be {dim} different strings, one per dimension; got {checked}.")
+    return checked
+
+
+def _covariance(cov: ArrayLike, dim: int) -> tuple[Array, Array]:
+    """Full (D, D) covariance and its factor from a scalar, a vector of variances or a matrix."""
+    array = np.asarray(cov, dtype=np.float64)
+    if not np.all(np.isfinite(array)):
+        raise ValueError("cov must be finite.")
+    if array.ndim == 0:
+        full = float(array) * np.eye(dim)
+    elif array.ndim == 1 and array.shape == (dim,):
+        full = np.diag(array)
+    elif array.shape == (dim, dim):
+        if not np.allclose(array, array.T, rtol=1e-10, atol=0.0):
+            raise ValueError("cov must be symmetric.")
+        full = 0.5 * (array + array.T)
+    else:
+        raise ValueError(
+            f"cov must be a scalar, ({dim},) variances or a ({dim}, {dim}) matrix to match mean; got shape {array.shape}."
+        )
+    # Factor the correlation matrix: whether cov is accepted must not depend on the units of the axes.
+    sd = np.sqrt(np.maximum(np.diag(full), 0.0))
+    if not np.all(sd > 0.0):
+        raise ValueError(f"cov must have a positive diagonal; got {np.diag(full)}.")
+    try:
+        L = sd[:, None] * cholesky(full / np.outer(sd, sd))
+    except NumericalError:
+        raise ValueError("cov must be positive definite.") from None
+    return full, L
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """N(x; μ, Σ).
+
+    Parameters
+    ----------
+    mean : scalar or (D,) μ.
+    cov : scalar, (D,) variances or (D, D) matrix Σ.
+    names : D names of the parameters, used by results, tables and plots.
+    """
+
+    mean: Array
+    cov: Array
+    names: tuple[str, ...]
+    _L: Array = field(repr=False, compare=False)
+
+    def __init__(self, mean: ArrayLike, cov: ArrayLike = 1.0, *, names: Sequence[str] | None = None) -> None:
+        mean_ = _vector(mean, "mean")
+        array = np.asarray(cov, dtype=np.float64)
+        if mean_.size == 1 and array.ndim >= 1 and array.shape[0] > 1:
+            mean_ = np.full(array.shape[0], mean_[0])
+        cov_, L = _covariance(array, mean_.size)
+        object.__setattr__(self, "mean", mean_)
+        object.__setattr__(self, "cov", cov_)
+        object.__setattr__(self, "names", _check_names(names, mean_.size))
+        object.__setattr__(self, "_L", L)
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return self.mean.size
+
+    @property
+    def factor(self) -> Array:
+        """Lower L (D, D) with L Lᵀ = Σ."""
+        return self._L
+
+    def log_pdf(self, X: Array) -> Array:
+        """log N(x_n; μ, Σ), (N,), for X (N, D)."""
+        U = solve_lower(self._L, (X - self.mean).T)  # L⁻¹(x − μ)  (D, N)
+        return -0.5 * (np.square(U).sum(axis=0) + log_det(self._L) + self.dim * math.log(2 * math.pi))
+
+    def grad_log_pdf(self, X: Array) -> Array:
+        """∇ log π = −Σ⁻¹(x_n − μ), (N, D)."""
+        return -solve_upper(self._L, solve_lower(self._L, (X - self.mean).T)).T
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n draws, (n, D)."""
+        return self.mean + as_generator(rng).standard_normal((n, self.dim)) @ self._L.T
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMixture:
+    """Σ_c w_c N(x; μ_c, Σ_c).
+
+    Parameters
+    ----------
+    weights : (C,) positive; normalised to sum to one.
+    means : (C, D) component means; a (C,) vector means D = 1.
+    covs : one covariance for all components, or a sequence of C, each as :class:`Gaussian` takes it.
+    """
+
+    weights: Array
+    components: tuple[Gaussian, ...]
+    names: tuple[str, ...]
+
+    def __init__(
+        self, weights: ArrayLike, means: ArrayLike, covs: ArrayLike | Sequence[ArrayLike] = 1.0,
+        *, names: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
+        weights_ = _vector(weights, "weights")
+        if not np.all(weights_ > 0.0):
+            raise ValueError(f"weights must be positive; got {weights_}.")
+        means_ = np.asarray(means, dtype=np.float64)
+        means_ = means_[:, None] if means_.ndim == 1 else means_
+        if means_.ndim != 2 or len(means_) != weights_.size:
+            raise ValueError(f"means must have shape ({weights_.size}, D) to match weights; got {means_.shape}.")
+        each = [covs] * weights_.size if np.ndim(covs) == 0 else list(covs)  # type: ignore[arg-type]
+        if len(each) != weights_.size:
+            raise ValueError(f"covs must be a scalar or {weights_.size} covariances; got {len(each)}.")
+        object.__setattr__(self, "weights", weights_ / weights_.sum())
+        object.__setattr__(self, "components", tuple(Gaussian(m, c) for m, c in zip(means_, each, strict=True)))
+        object.__setattr__(self, "names", _check_names(names, means_.shape[1]))
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return self.components[0].dim
+
+    @property
+    def mean(self) -> Array:
+        """Σ_c w_c μ_c, (D,)."""
+        return np.asarray(self.weights @ np.stack([c.mean for c in self.components]))
+
+    @property
+    def cov(self) -> Array:
+        """Σ_c w_c (Σ_c + (μ_c − μ)(μ_c − μ)ᵀ), (D, D)."""
+        centred = np.stack([c.mean for c in self.components]) - self.mean
+        within = np.einsum("c,cde->de", self.weights, np.stack([c.cov for c in self.components]))
+        return np.asarray(within + np.einsum("c,cd,ce->de", self.weights, centred, centred))
+
+    def _log_terms(self, X: Array) -> Array:
+        """log w_c N(x_n; μ_c, Σ_c), (C, N)."""
+        return np.stack([np.log(w) + c.log_pdf(X) for w, c in zip(self.weights, self.components, strict=True)])
+
+    def log_pdf(self, X: Array) -> Array:
+        """log π(x_n), (N,), for X (N, D)."""
+        return np.asarray(np.logaddexp.reduce(self._log_terms(X), axis=0))
+
+    def grad_log_pdf(self, X: Array) -> Array:
+        """∇ log π(x_n), (N, D): component gradients weighted by responsibility."""
+        terms = self._log_terms(X)
+        responsibility = np.exp(terms - np.logaddexp.reduce(terms, axis=0))  # (C, N)
+        gradients = np.stack([c.grad_log_pdf(X) for c in self.components])  # (C, N, D)
+        return np.asarray(np.einsum("cn,cnd->nd", responsibility, gradients))
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n draws, (n, D)."""
+        generator = as_generator(rng)
+        labels = generator.choice(len(self.weights), size=n, p=self.weights)
+        noise = generator.standard_normal((n, self.dim))
+        means = np.stack([c.mean for c in self.components])
+        factors = np.stack([c.factor for c in self.components])
+        return np.asarray(means[labels] + np.einsum("nde,ne->nd", factors[labels], noise))
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """Uniform density on the box ∏_d [low_d, high_d].
+
+    Parameters
+    ----------
+    low, high : scalars or (D,), with low < high.
+    """
+
+    low: Array
+    high: Array
+    names: tuple[str, ...]
+
+    def __init__(self, low: ArrayLike, high: ArrayLike, *, names: Sequence[str] | None = None) -> None:
+        low_, high_ = _vector(low, "low"), _vector(high, "high")
+        try:
+            low_, high_ = (side.copy() for side in np.broadcast_arrays(low_, high_))
+        except ValueError:
+            raise ValueError(f"low {low_.shape} and high {high_.shape} must have the same length.") from None
+        if not np.all(low_ < high_):
+            raise ValueError(f"low must be below high in every dimension; got low={low_}, high={high_}.")
+        object.__setattr__(self, "low", low_)
+        object.__setattr__(self, "high", high_)
+        object.__setattr__(self, "names", _check_names(names, low_.size))
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return self.low.size
+
+    @property
+    def mean(self) -> Array:
+        """Centre of the box, (D,)."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def cov(self) -> Array:
+        """diag((high − low)²/12), (D, D)."""
+        return np.diag(np.square(self.high - self.low) / 12.0)
+
+    def log_pdf(self, X: Array) -> Array:
+        """−Σ log(high − low) inside, −inf outside, (N,)."""
+        inside = np.all((self.low <= X) & (self.high >= X), axis=1)
+        return np.where(inside, -np.log(self.high - self.low).sum(), -np.inf)
+
+    def grad_log_pdf(self, X: Array) -> Array:
+        """Zero, (N, D)."""
+        return np.zeros_like(X)
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n draws, (n, D)."""
+        return np.asarray(self.low + (self.high - self.low) * as_generator(rng).random((n, self.dim)))
+
+
+Measure = Gaussian | GaussianMixture | Uniform
