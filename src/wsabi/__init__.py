@@ -1,7 +1,29 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
+from wsabi._linalg import NumericalError
+from wsabi.evaluate import LikelihoodError
 from wsabi.kernels import SquaredExponential
+from wsabi.loop import Integrator, NoMassFound, integrate
 from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.priors import Independent, LogDensity, Transform
+from wsabi.result import Result
+from wsabi.settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["Gaussian", "GaussianMixture", "SquaredExponential", "Uniform", "__version__"]
+__all__ = [
+    "Gaussian",
+    "GaussianMixture",
+    "Independent",
+    "Integrator",
+    "LikelihoodError",
+    "LogDensity",
+    "NoMassFound",
+    "NumericalError",
+    "Result",
+    "Settings",
+    "SquaredExponential",
+    "Transform",
+    "Uniform",
+    "__version__",
+    "integrate",
+]

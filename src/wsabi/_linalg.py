@@ -105,12 +105,13 @@ def log_det(L: Array) -> float:
 
 
 def inverse_from_cholesky(L: Array) -> Array:
-    """Full symmetric (L Lᵀ)⁻¹, (N, N), by dpotri; for traces and gradients, never for solves."""
+    """Full symmetric (L Lᵀ)⁻¹, (N, N), by dpotri, for L with a zero upper triangle; for traces and gradients, never for solves."""
     inverse, info = lapack.dpotri(L, lower=1)
     if info != 0:
         raise NumericalError(f"triangular factor is singular at row {info}.")
-    lower = np.tril(inverse)
-    return lower + np.tril(inverse, -1).T
+    full = np.add(inverse, inverse.T)  # the upper triangle of L, and so of `inverse`, is zero
+    full[np.diag_indices_from(full)] *= 0.5
+    return np.asarray(full)
 
 
 def square_distances(A: Array, B: Array) -> Array:

@@ -81,7 +81,9 @@ class Gaussian:
     mean: Array
     cov: Array
     names: tuple[str, ...]
-    _L: Array = field(repr=False, compare=False)
+    _L: Array = field(repr=False)
+    _precision: Array = field(repr=False)  # Σ⁻¹, for gradients at one point
+    _log_normaliser: float = field(repr=False)  # ½ log|2πΣ|
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike = 1.0, *, names: Sequence[str] | None = None) -> None:
         mean_ = _vector(mean, "mean")
@@ -93,6 +95,8 @@ class Gaussian:
         object.__setattr__(self, "cov", cov_)
         object.__setattr__(self, "names", _check_names(names, mean_.size))
         object.__setattr__(self, "_L", L)
+        object.__setattr__(self, "_precision", solve_upper(L, solve_lower(L, np.eye(mean_.size))))
+        object.__setattr__(self, "_log_normaliser", 0.5 * (log_det(L) + mean_.size * math.log(2 * math.pi)))
 
     @property
     def dim(self) -> int:
@@ -107,11 +111,17 @@ class Gaussian:
     def log_pdf(self, X: Array) -> Array:
         """log N(x_n; μ, Σ), (N,), for X (N, D)."""
         U = solve_lower(self._L, (X - self.mean).T)  # L⁻¹(x − μ)  (D, N)
-        return -0.5 * (np.square(U).sum(axis=0) + log_det(self._L) + self.dim * math.log(2 * math.pi))
+        return -0.5 * np.square(U).sum(axis=0) - self._log_normaliser
 
     def grad_log_pdf(self, X: Array) -> Array:
         """∇ log π = −Σ⁻¹(x_n − μ), (N, D)."""
         return -solve_upper(self._L, solve_lower(self._L, (X - self.mean).T)).T
+
+    def log_pdf_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """log π and ∇ log π (D,) at one point x (D,)."""
+        centred = x - self.mean
+        gradient = -self._precision @ centred
+        return 0.5 * float(centred @ gradient) - self._log_normaliser, gradient
 
     def sample(self, n: int, rng: Seed = None) -> Array:
         """n draws, (n, D)."""
@@ -183,6 +193,10 @@ class GaussianMixture:
         gradients = np.stack([c.grad_log_pdf(X) for c in self.components])  # (C, N, D)
         return np.asarray(np.einsum("cn,cnd->nd", responsibility, gradients))
 
+    def log_pdf_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """log π and ∇ log π (D,) at one point x (D,)."""
+        return float(self.log_pdf(x[None, :])[0]), self.grad_log_pdf(x[None, :])[0]
+
     def sample(self, n: int, rng: Seed = None) -> Array:
         """n draws, (n, D)."""
         generator = as_generator(rng)
@@ -241,6 +255,10 @@ class Uniform:
     def grad_log_pdf(self, X: Array) -> Array:
         """Zero, (N, D)."""
         return np.zeros_like(X)
+
+    def log_pdf_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """log π and its gradient, zero (D,), at one point x (D,)."""
+        return float(self.log_pdf(x[None, :])[0]), np.zeros(self.dim)
 
     def sample(self, n: int, rng: Seed = None) -> Array:
         """n draws, (n, D)."""

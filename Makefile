@@ -1,0 +1,76 @@
+# Every target makes the virtual environment it needs. Only Python 3.11 or newer is required, as `python3`
+# or named by hand:  make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+BIN    := $(VENV)/bin
+
+# One BLAS thread: timings are comparable and JOBS test processes do not fight over the cores.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test oldest lint types format bench study clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.stamp-cli  ## the evidence of a small classification problem, live, beside its known value
+	$(BIN)/python examples/demo.py
+
+test: lint types  ## lint, types, tests with coverage, doctests, examples
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+oldest: $(VENV)/oldest/.stamp-test  ## the tests with the oldest NumPy, SciPy and cma that are supported
+	$(VENV)/oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.11.*" "cma==3.3.*"
+	$(VENV)/oldest/bin/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.stamp-test  ## style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.stamp-test  ## strict type check of the package
+	$(BIN)/mypy
+
+format: $(VENV)/.stamp-test  ## rewrite the files as `make lint` wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.stamp-bench  ## speed and accuracy: every benchmarks/bench_*.py
+	@$(call run_all,benchmarks/bench_*.py)
+
+study: $(VENV)/.stamp-bench  ## long statistical studies: every benchmarks/study_*.py
+	@$(call run_all,benchmarks/study_*.py)
+
+clean:  ## remove the virtual environment, caches and build products
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Run each script that matches, as a module so that benchmarks/ may share code; stop at the first failure.
+define run_all
+set -e; found=; for script in $(1); do \
+  [ -e "$$script" ] || continue; found=yes; \
+  module=$$(echo "$${script%.py}" | tr / .); \
+  echo "== $$module"; $(BIN)/python -m "$$module"; \
+done; \
+[ -n "$$found" ] || { echo "no script matches $(1)" >&2; exit 1; }
+endef
+
+# .stamp-X: the package is installed, editable, with its extra X, as pyproject.toml now asks.
+$(VENV)/oldest/.stamp-test: pyproject.toml
+	$(MAKE) VENV=$(VENV)/oldest $@
+
+$(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+.PRECIOUS: $(VENV)/.stamp-%
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "no '$(PYTHON)' found: install Python 3.11 or newer," \
+	  "or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wsabi needs Python 3.11 or newer;" \
+	  "'$(PYTHON)' is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

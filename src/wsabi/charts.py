@@ -1,0 +1,292 @@
+"""Charts: the map between the user's coordinates x and a base space u whose measure has closed forms.
+
+Z = ∫ ℓ(x) π(x) dx = ∫ ℓ(x(u)) w(u) ν(u) du with ν a Gaussian, a Gaussian mixture or a uniform box, and w = 1 except for
+:class:`~wsabi.priors.LogDensity`. Base coordinates have no units: an axis scaled by any factor keeps its u.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from wsabi._types import Array
+from wsabi.marginals import Marginals, UniformAxes
+from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.priors import Independent, LogDensity, Transform, as_prior
+
+__all__ = ["AffineChart", "Chart", "CubeChart", "MarginalChart", "chart"]
+
+# Round-off of a base coordinate computed by a search inside the box [−1, 1]^D.
+_BOX_SLACK = 1e-12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chart(ABC):
+    """A map between base and user coordinates, with the base measure.
+
+    Parameters
+    ----------
+    names : D names of the parameters.
+    keyed : whether the likelihood receives a dict of the names.
+    measure : ν, in base coordinates.
+    target : the density to re-weight to, if the prior is not the image of ν itself.
+    """
+
+    names: tuple[str, ...]
+    keyed: bool
+    measure: Measure
+    target: LogDensity | None = None
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return len(self.names)
+
+    @property
+    def affine(self) -> tuple[Array, Array] | None:
+        """(shift, scale), both (D,), with x = shift + scale·u, where the map is affine; else None."""
+        return None
+
+    @property
+    def separable(self) -> bool:
+        """Whether x_d depends on u_d alone."""
+        return True
+
+    def to_user(self, U: Array) -> Array:
+        """x(u_n), (N, D), for U (N, D)."""
+        _check_shape(U, self.dim, "U")
+        return self._to_user(U)
+
+    def to_base(self, X: Array) -> Array:
+        """u(x_n), (N, D), for X (N, D).
+
+        Raises
+        ------
+        ValueError
+            If a point is outside the support of the prior, or not finite.
+        TypeError
+            If the map has no inverse (:class:`~wsabi.priors.Transform`).
+        """
+        _check_shape(X, self.dim, "X")
+        bad = np.flatnonzero(~np.all(np.isfinite(X), axis=1))
+        if bad.size:
+            raise ValueError(f"X must be finite; point {bad[0]} is {X[bad[0]]}.")
+        return self._to_base(X)
+
+    def log_weight(self, U: Array) -> Array:
+        """log w(u_n), (N,), to be added to the log likelihood; zero unless the prior is a ``LogDensity``, −inf allowed.
+
+        Raises
+        ------
+        ValueError
+            If the user's logpdf returns NaN or +inf.
+        """
+        if self.target is None:
+            _check_shape(U, self.dim, "U")
+            return np.zeros(len(U))
+        return self.target.log_weight(self.to_user(U))
+
+    def log_jacobian_diag(self, U: Array) -> Array:
+        """log |dx_d/du_d| at u_n, (N, D): log p_u(u) = log p_x(x(u)) + log |dx/du| for the density of one axis.
+
+        Raises
+        ------
+        TypeError
+            If the map is not separable (:class:`~wsabi.priors.Transform`).
+        """
+        _check_shape(U, self.dim, "U")
+        return self._log_jacobian_diag(U)
+
+    @abstractmethod
+    def _to_user(self, U: Array) -> Array: ...
+
+    @abstractmethod
+    def _to_base(self, X: Array) -> Array: ...
+
+    @abstractmethod
+    def _log_jacobian_diag(self, U: Array) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AffineChart(Chart):
+    """x = shift + scale·u, kept inside the support.
+
+    Parameters
+    ----------
+    shift, scale : (D,).
+    low, high : (D,) support of the prior in the user's coordinates.
+    """
+
+    shift: Array
+    scale: Array
+    low: Array
+    high: Array
+
+    @property
+    def affine(self) -> tuple[Array, Array]:
+        """(shift, scale), both (D,)."""
+        return self.shift, self.scale
+
+    def _to_user(self, U: Array) -> Array:
+        X = self.shift + self.scale * U
+        if not isinstance(self.measure, Uniform):
+            return X
+        bad = np.flatnonzero(~np.all(np.abs(U) <= 1.0 + _BOX_SLACK, axis=1))
+        if bad.size:
+            raise ValueError(f"U must lie in the box [-1, 1]^D of the base measure; point {bad[0]} is {U[bad[0]]}.")
+        return np.minimum(np.maximum(X, self.low), self.high)  # a likelihood never meets a point an ulp outside
+
+    def _to_base(self, X: Array) -> Array:
+        _check_support(X, self.low, self.high, self.names)
+        U = (X - self.shift) / self.scale
+        return np.clip(U, -1.0, 1.0) if isinstance(self.measure, Uniform) else U
+
+    def _log_jacobian_diag(self, U: Array) -> Array:
+        return np.log(self.scale) + np.zeros_like(U)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginalChart(Chart):
+    """Each x_d from its own u_d ~ N(0, 1) by the probability integral transform.
+
+    Parameters
+    ----------
+    marginals : the D axes.
+    """
+
+    marginals: Marginals
+
+    def _to_user(self, U: Array) -> Array:
+        return self.marginals.to_user(U)
+
+    def _to_base(self, X: Array) -> Array:
+        _check_support(X, *self.marginals.support, self.names)
+        return self.marginals.to_base(X)
+
+    def _log_jacobian_diag(self, U: Array) -> Array:
+        return self.marginals.log_jacobian(U)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CubeChart(Chart):
+    """x = T(Φ(u)), T the unit-cube transform of a nested sampler.
+
+    Parameters
+    ----------
+    transform : the prior, T.
+    """
+
+    transform: Transform
+
+    @property
+    def separable(self) -> bool:
+        """False: any x_d may depend on all of u."""
+        return False
+
+    def _to_user(self, U: Array) -> Array:
+        return self.transform.from_cube(ndtr(U))
+
+    def _to_base(self, X: Array) -> Array:
+        raise TypeError(
+            "prior_transform has no known inverse: with a Transform prior only points that the integrator itself "
+            "proposed can be told. Use Independent, Gaussian or Uniform to tell points of your own."
+        )
+
+    def _log_jacobian_diag(self, U: Array) -> Array:
+        raise TypeError(
+            "prior_transform may mix the axes, so its Jacobian has no diagonal form; use Independent, Gaussian or "
+            "Uniform where densities in the user's coordinates are needed."
+        )
+
+
+def chart(prior: object, *, gaussian: bool = False) -> Chart:
+    """The chart of a prior.
+
+    Parameters
+    ----------
+    prior : anything :func:`wsabi.priors.as_prior` accepts.
+    gaussian : whether the base space must be all of R^D with a smooth density: a ``Uniform`` prior is then carried to
+        N(0, I) by the probability integral transform, instead of to the box [−1, 1]^D.
+
+    Returns
+    -------
+    ``Gaussian``: u standardised per axis, ν = N(0, correlation). ``GaussianMixture``: standardised by overall mean and
+    sd, ν the mixture in those units. ``Uniform``: the box. ``Independent``, ``Transform``: ν = N(0, I). ``LogDensity``:
+    the chart of its reference, with a weight.
+    """
+    prior = as_prior(prior)
+    if isinstance(prior, LogDensity):
+        return replace(chart(prior.reference, gaussian=gaussian), target=prior, names=prior.names)
+    if isinstance(prior, Gaussian | GaussianMixture):
+        return _standardised(prior)
+    if isinstance(prior, Transform):
+        return CubeChart(names=prior.names, keyed=False, measure=_standard_normal(prior.names), transform=prior)
+    if isinstance(prior, Independent):
+        return _of_marginals(prior.marginals, prior.names, keyed=prior.keyed)
+    if gaussian:
+        columns = np.arange(prior.dim)
+        return _of_marginals(Marginals(prior.dim, ((columns, UniformAxes(prior.low, prior.high)),)), prior.names)
+    return _box(prior)
+
+
+def _standard_normal(names: tuple[str, ...]) -> Gaussian:
+    """N(0, I)."""
+    return Gaussian(np.zeros(len(names)), 1.0, names=names)
+
+
+def _standardised(prior: Gaussian | GaussianMixture) -> AffineChart:
+    """u = (x − mean)/sd per axis; the measure becomes the same family in those units."""
+    mean, sd = prior.mean, np.sqrt(np.diag(prior.cov))
+    units = np.outer(sd, sd)
+    measure: Measure
+    if isinstance(prior, Gaussian):
+        correlation = prior.cov / units
+        np.fill_diagonal(correlation, 1.0)  # exactly, whatever the rounding of √
+        measure = Gaussian(np.zeros(prior.dim), correlation, names=prior.names)
+    else:
+        means = np.stack([(c.mean - mean) / sd for c in prior.components])
+        measure = GaussianMixture(prior.weights, means, [c.cov / units for c in prior.components], names=prior.names)
+    everywhere = np.full(prior.dim, np.inf)
+    return AffineChart(
+        names=prior.names, keyed=False, measure=measure, shift=mean, scale=sd, low=-everywhere, high=everywhere
+    )
+
+
+def _box(prior: Uniform) -> AffineChart:
+    """u = (x − centre)/half-width: the box [−1, 1]^D."""
+    ones = np.ones(prior.dim)
+    return AffineChart(
+        names=prior.names, keyed=False, measure=Uniform(-ones, ones, names=prior.names),
+        shift=prior.mean, scale=0.5 * (prior.high - prior.low), low=prior.low, high=prior.high,
+    )  # fmt: skip
+
+
+def _of_marginals(marginals: Marginals, names: tuple[str, ...], *, keyed: bool = False) -> Chart:
+    """N(0, I) by the probability integral transform, or affinely where every axis is normal."""
+    measure = _standard_normal(names)
+    if marginals.affine is None:
+        return MarginalChart(names=names, keyed=keyed, measure=measure, marginals=marginals)
+    shift, scale = marginals.affine
+    low, high = marginals.support
+    return AffineChart(names=names, keyed=keyed, measure=measure, shift=shift, scale=scale, low=low, high=high)
+
+
+def _check_shape(points: Array, dim: int, argument: str) -> None:
+    """Raise unless the points are (N, D)."""
+    if points.ndim != 2 or points.shape[1] != dim:
+        raise ValueError(f"{argument} must have shape (N, {dim}), one point per row; got {points.shape}.")
+
+
+def _check_support(X: Array, low: Array, high: Array, names: tuple[str, ...]) -> None:
+    """Raise, with the index, at the first point outside the support [low, high]."""
+    outside = (low > X) | (high < X)
+    bad = np.argwhere(outside)
+    if bad.size:
+        n, d = bad[0]
+        raise ValueError(
+            f"X must lie inside the prior's support; point {n} has {names[d]} = {X[n, d]}, outside "
+            f"[{low[d]}, {high[d]}]: its prior density is zero. Leave it out, or widen the prior."
+        )

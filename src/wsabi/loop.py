@@ -1,0 +1,395 @@
+"""The loop: :class:`Integrator` (ask, tell, result) and :func:`integrate`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wsabi._linalg import JITTER, NumericalError
+from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi.charts import Chart, chart
+from wsabi.evaluate import LikelihoodError, bad_values, evaluator
+from wsabi.kernels import SquaredExponential
+from wsabi.posterior import Posterior
+from wsabi.priors import as_prior
+from wsabi.result import ModelBelief, Reason, Record, Result
+from wsabi.sequential import SequentialModel
+from wsabi.settings import Settings
+
+__all__ = ["Integrator", "NoMassFound", "Progress", "default_budget", "integrate"]
+
+
+class NoMassFound(NumericalError):
+    """Every evaluation so far is −inf: there is no estimate to give. ``state`` holds (points, log_likelihoods)."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each evaluation; ``log_z`` and ``log_z_std`` are those of the last record."""
+
+    n_evals: int
+    budget: int
+    seconds: float
+    log_z: float
+    log_z_std: float
+
+
+def default_budget(dim: int) -> int:
+    """Evaluations when the user sets no limit: 50(D + 2), some ten per coefficient of a quadratic in few dimensions."""
+    return 50 * (dim + 2)
+
+
+class Integrator:
+    """Z = ∫ ℓπ, one point at a time, for those who own the evaluation loop.
+
+    Parameters
+    ----------
+    prior : a prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
+    settings : the algorithm's choices.
+    rng : seed, Generator or None. The same seed and the same values told give the same points, bit for bit.
+
+    Examples
+    --------
+    >>> import wsabi
+    >>> integrator = wsabi.Integrator(wsabi.Gaussian([0.0]), rng=0)
+    >>> for _ in range(12):
+    ...     x = integrator.ask()
+    ...     integrator.tell(x, -0.5 * (x[:, 0] - 1) ** 2)
+    >>> abs(integrator.result().log_z - (-0.25 - 0.5 * 0.6931471805599453)) < 1e-3
+    True
+    """
+
+    def __init__(self, prior: Any, *, settings: Settings | None = None, rng: Seed = None) -> None:
+        self.prior = as_prior(prior)
+        self.settings = Settings() if settings is None else settings
+        self._chart = chart(self.prior)
+        self._model = SequentialModel(
+            self._chart.measure, self.settings, as_generator(rng), _base_kernel(self.settings.kernel, self._chart)
+        )
+        dim = self._chart.dim
+        self._points = np.empty((0, dim))
+        self._base = np.empty((0, dim))
+        self._log_l = np.empty(0)
+        self._seen: dict[bytes, int] = {}  # base coordinates -> index of the first evaluation there
+        self._pending: dict[bytes, Array] = {}  # user's coordinates -> base coordinates
+        self._noise = 0.0  # largest difference between two values told for one point
+        self._history: list[Record] = []
+        self._next_record = 1
+        self._started = time.perf_counter()
+
+    @property
+    def n_evals(self) -> int:
+        """Number of values told."""
+        return len(self._log_l)
+
+    @property
+    def pending(self) -> Array:
+        """(P, D) points asked for and not told yet, in the user's coordinates."""
+        return np.array([np.frombuffer(key) for key in self._pending]).reshape(-1, self._chart.dim)
+
+    # -- ask and tell -------------------------------------------------------------------------------------------------
+
+    def ask(self, n: int = 1) -> Array:
+        """The next n points, (n, D), in the user's coordinates; points asked for and not told count as under way."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1; got {n}.")
+        under_way = np.array(list(self._pending.values())).reshape(-1, self._chart.dim)
+        U = self._model.propose(n, under_way)
+        X = self._chart.to_user(U)
+        for x, u in zip(X, U, strict=True):
+            self._pending[x.tobytes()] = u
+        return X
+
+    def tell(self, X: ArrayLike, log_l: ArrayLike) -> None:
+        """Add values log ℓ (N,) at points X (N, D): asked for or not, in any order.
+
+        Raises
+        ------
+        ValueError
+            For wrong shapes, NaN or +inf; nothing of the call is then taken.
+        """
+        points = self._checked_points(X)
+        values = np.atleast_1d(np.asarray(log_l, dtype=np.float64))
+        if values.shape != (len(points),):
+            raise ValueError(f"log_l has shape {values.shape} for {len(points)} points; expected ({len(points)},).")
+        bad = bad_values(values)
+        if bad:
+            raise ValueError(f"log_l[{bad[0]}] is {values[bad[0]]}; expected a number or −inf (zero likelihood).")
+        base = self._to_base(points)
+        for x in points:
+            self._pending.pop(x.tobytes(), None)
+        self._take(points, base, values)
+
+    def continue_from(self, result: Result) -> None:
+        """Take every evaluation of an earlier run with the same prior; none is made again."""
+        if result.names != self._chart.names:
+            raise ValueError(f"start has parameters {result.names}; the prior has {self._chart.names}.")
+        self._take(result.points, result.base_points, result.log_likelihoods)
+
+    def forget(self, X: ArrayLike | None = None) -> None:
+        """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
+        if X is None:
+            self._pending.clear()
+            return
+        for x in self._checked_points(X):
+            self._pending.pop(x.tobytes(), None)
+
+    def _checked_points(self, X: ArrayLike) -> Array:
+        points = np.array(X, dtype=np.float64, ndmin=2)
+        if points.ndim != 2 or points.shape[1] != self._chart.dim or not len(points):
+            raise ValueError(f"X has shape {np.shape(X)}; expected (N, {self._chart.dim}), one row per point.")
+        if not np.all(np.isfinite(points)):
+            raise ValueError("X must be finite.")
+        return points
+
+    def _to_base(self, points: Array) -> Array:
+        """Base coordinates: remembered for points that were asked for, computed for foreign ones."""
+        known = [self._pending.get(x.tobytes()) for x in points]
+        foreign = [i for i, u in enumerate(known) if u is None]
+        computed = dict(zip(foreign, self._chart.to_base(points[foreign]), strict=True)) if foreign else {}
+        return np.array([computed[i] if u is None else u for i, u in enumerate(known)])
+
+    def _take(self, points: Array, base: Array, values: Array) -> None:
+        weights = self._chart.log_weight(base)
+        self._points = np.concatenate([self._points, points])
+        self._base = np.concatenate([self._base, base])
+        self._log_l = np.concatenate([self._log_l, values])
+        fresh = []
+        for i, u in enumerate(base):
+            index = self._seen.setdefault(u.tobytes(), self.n_evals - len(base) + i)
+            if index == self.n_evals - len(base) + i:
+                fresh.append(i)
+            elif self._log_l[index] != values[i]:
+                self._noise = max(self._noise, abs(float(self._log_l[index] - values[i])))
+        if fresh:
+            self._model.observe(base[fresh], (values + weights)[fresh])
+        self._record()
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since this object began."""
+        return time.perf_counter() - self._started
+
+    def _record(self) -> None:
+        """Add to the history, at every sample to begin with and then at every twentieth more: Z costs O(N²D)."""
+        if self.n_evals < self._next_record:
+            return
+        belief = self._model.belief()
+        if belief is None:
+            return
+        self._next_record = self.n_evals + max(1, self.n_evals // 20)
+        self._history.append(Record(self.n_evals, self.seconds, belief.log_mean, belief.log_z_std))
+
+    def _progress(self, budget: int) -> Progress:
+        last = self._history[-1] if self._history else Record(0, 0.0, math.nan, math.nan)
+        return Progress(self.n_evals, budget, self.seconds, last.log_z, last.log_z_std)
+
+    def result(self, *, reason: Reason = "running") -> Result:
+        """The estimate from everything told so far; the integrator is left as it is and can go on.
+
+        Raises
+        ------
+        NoMassFound
+            If nothing but −inf was told: there is no number to give.
+        """
+        belief, gp = self._model.belief(), self._model.gp
+        if belief is None or gp is None:
+            raise NoMassFound(
+                f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
+                "was tried. Check it at a point that should be feasible, or narrow the prior.",
+                (self._points.copy(), self._log_l.copy()),
+            )
+        history = tuple(self._history)
+        if not history or history[-1].n_evals < self.n_evals:
+            history += (Record(self.n_evals, self.seconds, belief.log_mean, belief.log_z_std),)
+        return Result(
+            method=self.settings.method,
+            log_z=belief.log_mean,
+            log_z_std=belief.log_z_std,
+            model=belief,
+            n_evals=self.n_evals,
+            seconds=self.seconds,
+            converged=reason == "tolerance",
+            reason=reason,
+            warnings=tuple(self._warnings(belief)),
+            names=self._chart.names,
+            points=self._points.copy(),
+            log_likelihoods=self._log_l.copy(),
+            base_points=self._base.copy(),
+            history=history,
+            fits=tuple(self._model.fits),
+            jitter=self._model.max_jitter,
+            settings=self.settings,
+            posterior=Posterior.from_gp(
+                gp,
+                alpha=self._model.alpha,
+                method=self.settings.method,
+                measure=self._chart.measure,
+                chart=self._chart,
+                log_l_max=self._model.log_l_max,
+                log_z=belief.log_mean,
+            ),
+        )
+
+    def _warnings(self, belief: ModelBelief) -> list[str]:
+        found = []
+        near = int(np.sum(self._model.log_l > self._model.log_l_max - 5.0))
+        if not math.isfinite(belief.log_mean):
+            found.append("the model's mean of Z is not positive: log Z has no estimate; use method 'wsabi-l'.")
+        if near <= self._chart.dim:
+            found.append(
+                f"only {near} of {self.n_evals} evaluations lie within 5 nats of the highest: the mass is hardly "
+                "explored, and neither the estimate nor its standard deviation can be trusted."
+            )
+        if belief.variance_clipped:
+            found.append("the variance of Z was lost in round-off and replaced by its round-off.")
+        if self._model.fits and self._model.fits[-1].at_bound:
+            found.append("a length-scale is at the end of its range: the model says little about that axis.")
+        if self._model.max_jitter > JITTER:
+            found.append(f"the kernel matrix needed a relative jitter of {self._model.max_jitter:.0e}.")
+        if self._noise > 0.0:
+            found.append(
+                f"one point was told two values {self._noise:.3g} nats apart: the likelihood is noisy, which the model "
+                "does not know; the first value was kept."
+            )
+        return found
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        log_likelihood: Callable[..., Any],
+        *,
+        budget: int | None = None,
+        max_seconds: float | None = None,
+        tol: float | None = None,
+        vectorized: bool = False,
+        batch: int = 1,
+        callback: Callable[[Progress], object] | None = None,
+    ) -> Result:
+        """Evaluate ``log_likelihood`` at up to ``budget`` further points; call again to go on where it stopped.
+
+        See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
+        """
+        total = self.n_evals + _checked_budget(budget, self._chart.dim, max_seconds)
+        evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
+        deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
+        reason: Reason = "budget"
+        try:
+            while self.n_evals < total:
+                X = self.ask(min(batch, total - self.n_evals))
+                self.tell(X, evaluate(X))
+                if callback is not None:
+                    callback(self._progress(total))
+                if time.perf_counter() >= deadline:
+                    reason = "time"
+                    break
+                if tol is not None and self._settled(tol):
+                    reason = "tolerance"
+                    break
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except LikelihoodError as error:
+            if self._model.gp is not None:
+                error.result = self.result(reason="error")
+            raise
+        finally:
+            self.forget()
+        return self.result(reason=reason)
+
+    def _settled(self, tol: float) -> bool:
+        """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
+
+        One record is not enough: the claim of a young model, whose length-scales have just jumped, may be far off.
+        """
+        if len(self._history) < 2 or self.n_evals < 4 * (self._chart.dim + 1):
+            return False
+        before, last = self._history[-2:]
+        if last.n_evals != self.n_evals:
+            return False
+        return max(before.log_z_std, last.log_z_std) < tol and abs(before.log_z - last.log_z) < tol
+
+
+def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExponential | None:
+    """A kernel given in the user's units, in base coordinates."""
+    if kernel is None:
+        return None
+    if kernel.lengthscales.size not in (1, space.dim):
+        raise ValueError(f"kernel has {kernel.lengthscales.size} length-scales for {space.dim} dimensions.")
+    scale = np.ones(space.dim) if space.affine is None else space.affine[1]
+    return SquaredExponential(kernel.scale, kernel.lengthscales / scale)
+
+
+def _checked_budget(budget: int | None, dim: int, max_seconds: float | None) -> int:
+    if max_seconds is not None and not max_seconds > 0.0:
+        raise ValueError(f"max_seconds must be positive; got {max_seconds}.")
+    if budget is None:
+        return default_budget(dim) if max_seconds is None else 2**31
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
+        raise ValueError(f"budget must be a whole number of evaluations, at least 1; got {budget!r}.")
+    return int(budget)
+
+
+def integrate(
+    log_likelihood: Callable[..., Any],
+    prior: Any,
+    *,
+    budget: int | None = None,
+    max_seconds: float | None = None,
+    tol: float | None = None,
+    rng: Seed = None,
+    settings: Settings | None = None,
+    vectorized: bool = False,
+    batch: int = 1,
+    start: Result | None = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> Result:
+    """Estimate log Z = log ∫ ℓ(x) π(x) dx.
+
+    Parameters
+    ----------
+    log_likelihood : from one (D,) point to a float, or with ``vectorized`` from (N, D) to (N,). Where the prior is a
+        dict it receives a dict of the same names. −inf is zero likelihood.
+    prior : prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
+    budget : number of evaluations; None is 50(D + 2), or no limit where ``max_seconds`` is given.
+    max_seconds : wall-clock limit.
+    tol : stop when log Z is claimed to this standard deviation.
+    rng : seed, Generator or None.
+    settings : the algorithm's choices.
+    batch : points chosen at a time, each aware of the others.
+    start : result of an earlier run with the same prior: its evaluations are used, none is repeated.
+    callback : called with a :class:`Progress` after each batch.
+
+    Raises
+    ------
+    LikelihoodError
+        If the likelihood raises or returns NaN, +inf or a wrong shape; carries the point and the result so far.
+    NoMassFound
+        If every value is −inf.
+
+    Examples
+    --------
+    >>> import wsabi
+    >>> result = wsabi.integrate(lambda x: -0.5 * x @ x, wsabi.Gaussian([0.0, 0.0]), budget=40, rng=0)
+    >>> abs(result.log_z + 0.6931) < 1e-2
+    True
+    """
+    integrator = Integrator(prior, settings=settings, rng=rng)
+    if start is not None:
+        integrator.continue_from(start)
+    return integrator.run(
+        log_likelihood,
+        budget=budget,
+        max_seconds=max_seconds,
+        tol=tol,
+        vectorized=vectorized,
+        batch=batch,
+        callback=callback,
+    )

@@ -1,0 +1,119 @@
+"""Maximising the acquisition: a pool of candidates with cached rows and a gradient polish, or CMA-ES."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from wsabi._linalg import solve_lower
+from wsabi._types import Array
+from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient
+from wsabi.gp import GP
+from wsabi.measures import Measure, Uniform
+from wsabi.warp import Method
+
+__all__ = ["CandidatePool", "cma_es", "polish"]
+
+
+@dataclass(slots=True)
+class CandidatePool:
+    """M candidates whose predictive mean and variance follow the data one row at a time.
+
+    V = L⁻¹ r(x_d, pool) gains one row per datum, O(NM), after which m̃ = bᵀV and C̃ = λ²(1 − Σ V²) over the whole pool
+    are vector operations: a sample costs O(N²) in all.
+
+    Attributes
+    ----------
+    points : (M, D).
+    log_pi : (M,) log density of the measure.
+    V : (capacity, M), of which the first n rows (data, then pending points) are in use.
+    explained : (M,) Σ V² over all rows in use.
+    """
+
+    points: Array
+    log_pi: Array
+    V: Array
+    n: int
+    explained: Array
+
+    @classmethod
+    def build(cls, points: Array, gp: GP, measure: Measure, capacity: int) -> CandidatePool:
+        """Solve for the rows of all data and pending points at once, O(N²M)."""
+        n = len(gp.rows)
+        V = np.empty((max(capacity, n), len(points)))
+        V[:n] = solve_lower(gp.factor.lower(), gp.unit_kernel(gp.rows, points))
+        return cls(points, measure.log_pdf(points), V, n, np.square(V[:n]).sum(axis=0))
+
+    def append(self, x: Array, row: Array, pivot: float, gp: GP) -> None:
+        """Add the row of x (D,), given its (l, pivot) in the factor of R, O(NM)."""
+        if self.n == len(self.V):
+            self.V = np.concatenate([self.V, np.empty_like(self.V)])
+        v = gp.unit_kernel.row(x, self.points)
+        v -= row @ self.V[: self.n]
+        v /= pivot
+        self.V[self.n] = v
+        self.explained += v * v
+        self.n += 1
+
+    def truncate(self, n: int) -> None:
+        """Drop all rows but the first n (those of pending points come last)."""
+        if n < self.n:
+            self.explained -= np.square(self.V[n : self.n]).sum(axis=0)
+            self.n = n
+
+    def best(self, gp: GP, method: Method) -> Array:
+        """The candidate of highest acquisition, (D,)."""
+        m_tilde = gp.whitened @ self.V[: gp.n]
+        c_tilde = gp.scale**2 * np.maximum(1.0 - self.explained, 0.0)
+        return np.asarray(self.points[np.argmax(log_uncertainty(method, self.log_pi, m_tilde, c_tilde))])
+
+
+def polish(gp: GP, measure: Measure, method: Method, x: Array, max_evals: int = 12) -> Array:
+    """A few L-BFGS-B steps up the acquisition from x (D,); never worse than x.
+
+    Twelve evaluations gain most of what there is: the sample need not be at the very maximum, only clear of the data.
+    """
+    from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
+
+    def negative(point: Array) -> tuple[float, Array]:
+        value, gradient = log_uncertainty_and_gradient(gp, measure, method, point)
+        if not math.isfinite(value):
+            return 1e10, np.zeros_like(point)
+        return -value, -gradient
+
+    bounds = list(zip(measure.low, measure.high, strict=True)) if isinstance(measure, Uniform) else None
+    options = {"maxfun": max_evals, "ftol": 1e-3, "gtol": 1e-2}
+    found = minimize(negative, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x) if found.fun <= negative(x)[0] else x
+
+
+def cma_es(objective: Callable[[Array], Array], measure: Measure, start: Array, rng: np.random.Generator) -> Array:
+    """Maximise ``objective`` ((M, D) -> (M,)) by CMA-ES from ``start`` (D,), steps in sds of the measure; (D,).
+
+    The paper's choice of search. The package has no one-dimensional CMA-ES, so D = 1 is padded with an idle axis.
+    """
+    import cma  # imported here: it costs several times `import wsabi`
+
+    dim = measure.dim
+    options = {
+        "seed": int(rng.integers(1, 2**31 - 1)),
+        "verbose": -9,
+        "maxfevals": 100 * (dim + 2),
+        "tolfun": 1e-3,  # on the log acquisition
+        "CMA_stds": np.append(np.sqrt(np.diag(measure.cov)), np.ones(dim == 1)),
+    }
+    if isinstance(measure, Uniform):
+        pad = np.ones(dim == 1)
+        options["bounds"] = [np.append(measure.low, -10 * pad), np.append(measure.high, 10 * pad)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cma warns about its own options, not about the objective
+        search = cma.CMAEvolutionStrategy(np.append(start, np.zeros(dim == 1)), 0.5, options)
+        while not search.stop():
+            population = search.ask()
+            values = objective(np.asarray(population)[:, :dim])
+            search.tell(population, [-v if math.isfinite(v) else 1e10 for v in values.tolist()])
+        return np.asarray(search.result.xbest[:dim])

@@ -1,0 +1,350 @@
+"""Priors as the user gives them: everything :func:`as_prior` accepts beyond the measures of :mod:`wsabi.measures`.
+
+A dict or a list of one-dimensional distributions becomes :class:`Independent`; :class:`Transform` is the unit-cube
+transform of nested samplers; :class:`LogDensity` is any other density, by importance re-weighting. How each is carried
+to a base space with a closed-form measure is the business of :mod:`wsabi.charts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from wsabi._types import Array, Seed, as_generator
+from wsabi.distributions import as_axis
+from wsabi.marginals import Marginals
+from wsabi.measures import Gaussian, GaussianMixture, Uniform
+
+__all__ = ["Independent", "LogDensity", "Prior", "Transform", "as_prior", "named_arguments"]
+
+# Nested samplers draw multiples of 2⁻⁵³ from the open cube: no transform has to cope with 0 or 1.
+_CUBE_MARGIN = 2.0**-53
+
+
+class _Named(Protocol):
+    """Anything with names of its parameters: a prior or a chart."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """D names."""
+
+
+def named_arguments(names: _Named | Sequence[str], X: Array) -> dict[str, Any]:
+    """The dict that a keyed likelihood receives.
+
+    Parameters
+    ----------
+    names : a prior, a chart or D names.
+    X : (D,) one point, or (N, D) points.
+
+    Returns
+    -------
+    name -> float for one point, name -> (N,) array for several; the arrays are copies.
+
+    Examples
+    --------
+    >>> named_arguments(["amp", "tau"], np.array([1.0, 2.0]))
+    {'amp': 1.0, 'tau': 2.0}
+    """
+    keys = names if isinstance(names, Sequence) else names.names
+    if X.ndim not in (1, 2) or X.shape[-1] != len(keys):
+        raise ValueError(f"X must have shape ({len(keys)},) or (N, {len(keys)}), one column per name; got {X.shape}.")
+    if X.ndim == 1:
+        return {name: float(value) for name, value in zip(keys, X, strict=True)}
+    return {name: X[:, d].copy() for d, name in enumerate(keys)}
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Independent parameters, each with its own one-dimensional distribution.
+
+    Parameters
+    ----------
+    distributions : list of frozen continuous ``scipy.stats`` distributions or (low, high) pairs, a pair meaning
+        uniform; or a dict of the same by name, and then the likelihood receives a dict of those names.
+    **named : the same by keyword: parameters have names, the likelihood receives arrays.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> Independent(amp=stats.norm(0, 2), tau=(0.1, 10.0)).names
+    ('amp', 'tau')
+    """
+
+    distributions: tuple[object, ...]
+    names: tuple[str, ...]
+    keyed: bool
+    marginals: Marginals = field(repr=False)
+
+    def __init__(
+        self, distributions: Mapping[str, object] | Sequence[object] | None = None, /, **named: object
+    ) -> None:
+        if (distributions is None) == (not named):
+            raise TypeError("Independent takes one list or dict of distributions, or keywords name=distribution.")
+        specs, names = _specs_and_names(named if distributions is None else distributions)
+        labels: Sequence[object] = range(len(specs)) if names is None else names
+        axes = [as_axis(spec, f"prior[{label!r}]") for label, spec in zip(labels, specs, strict=True)]
+        object.__setattr__(self, "distributions", specs)
+        object.__setattr__(self, "names", _checked_names(names, len(specs)))
+        object.__setattr__(self, "keyed", isinstance(distributions, Mapping))
+        object.__setattr__(self, "marginals", Marginals.gather(axes))
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return len(self.distributions)
+
+    def log_pdf(self, X: Array) -> Array:
+        """Σ_d log p_d(x_d), (N,), for X (N, D)."""
+        return self.marginals.log_pdf(X)
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n draws, (n, D)."""
+        return self.marginals.to_user(as_generator(rng).standard_normal((n, self.dim)))
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """The prior of x = T(c), c uniform on the unit cube, as nested samplers take it.
+
+    Parameters
+    ----------
+    prior_transform : T, from one (D,) point of the open unit cube to the (D,) parameters.
+    dim : D.
+    names : D names of the parameters.
+    vectorized : whether T takes (N, D) and returns (N, D).
+    """
+
+    prior_transform: Callable[[Array], object]
+    dim: int
+    names: tuple[str, ...]
+    vectorized: bool
+
+    def __init__(
+        self, prior_transform: Callable[[Array], object], dim: int,
+        *, names: Sequence[str] | None = None, vectorized: bool = False,
+    ) -> None:  # fmt: skip
+        if not callable(prior_transform):
+            raise TypeError(f"prior_transform must be a function of a (D,) array; got {prior_transform!r}.")
+        if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
+            raise TypeError(f"dim must be an int, the length of the cube's points; got {type(dim).__name__}.")
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1; got {dim}.")
+        object.__setattr__(self, "prior_transform", prior_transform)
+        object.__setattr__(self, "dim", int(dim))
+        object.__setattr__(self, "names", _checked_names(names, dim))
+        object.__setattr__(self, "vectorized", bool(vectorized))
+
+    def from_cube(self, C: Array) -> Array:
+        """T(c_n), (N, D), for C (N, D), kept 2⁻⁵³ away from the faces of the cube."""
+        open_cube = np.clip(C, _CUBE_MARGIN, 1.0 - _CUBE_MARGIN)
+        X = _evaluate(self.prior_transform, open_cube, (self.dim,), "prior_transform", vectorized=self.vectorized)
+        bad = np.flatnonzero(~np.all(np.isfinite(X), axis=1))
+        if bad.size:
+            raise ValueError(
+                f"prior_transform must return finite parameters; got {X[bad[0]]} "
+                f"at the point {open_cube[bad[0]]} of the unit cube."
+            )
+        return X
+
+    def log_pdf(self, X: Array) -> NoReturn:
+        """Not available: T gives draws, not a density.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "Transform has no density in the user's coordinates (its Jacobian is unknown); "
+            "use Independent, Gaussian, GaussianMixture or Uniform where a density is needed."
+        )
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n draws, (n, D)."""
+        return self.from_cube(as_generator(rng).random((n, self.dim)))
+
+
+@dataclass(frozen=True, eq=False)
+class LogDensity:
+    """Any normalised density π', by importance re-weighting against a reference π: ℓ π' = (ℓ π'/π) π.
+
+    Parameters
+    ----------
+    logpdf : log π', normalised, from one (D,) point to a float; −inf where the density is zero. With a reference given
+        as a dict it receives a dict of the names instead, as the likelihood does.
+    reference : π, any other prior with a density. It must be positive wherever π' is, for mass outside it is not
+        counted, and works best when wider than π' but not by much.
+    names : D names of the parameters, those of the reference if none are given.
+    vectorized : whether logpdf takes (N, D) and returns (N,).
+    """
+
+    logpdf: Callable[[Any], object]
+    reference: Gaussian | GaussianMixture | Uniform | Independent
+    names: tuple[str, ...]
+    vectorized: bool
+
+    def __init__(
+        self, logpdf: Callable[[Any], object], reference: object,
+        *, names: Sequence[str] | None = None, vectorized: bool = False,
+    ) -> None:  # fmt: skip
+        if not callable(logpdf):
+            raise TypeError(f"logpdf must be a function of a (D,) array; got {type(logpdf).__name__}.")
+        prior = as_prior(reference)
+        if isinstance(prior, Transform | LogDensity):
+            raise TypeError(
+                f"reference must be a prior whose density is known, to divide by; got {type(prior).__name__}. "
+                "Use Gaussian, GaussianMixture, Uniform or Independent."
+            )
+        object.__setattr__(self, "logpdf", logpdf)
+        object.__setattr__(self, "reference", prior)
+        object.__setattr__(self, "names", _checked_names(prior.names if names is None else names, prior.dim))
+        object.__setattr__(self, "vectorized", bool(vectorized))
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return self.reference.dim
+
+    @property
+    def keyed(self) -> bool:
+        """Whether logpdf and the likelihood receive a dict."""
+        return isinstance(self.reference, Independent) and self.reference.keyed
+
+    def log_pdf(self, X: Array) -> Array:
+        """log π'(x_n), (N,), for X (N, D).
+
+        Raises
+        ------
+        ValueError
+            If logpdf returns NaN, +inf or the wrong shape.
+        """
+        names = self.names if self.keyed else None
+        log_p = _evaluate(self.logpdf, X, (), "logpdf", vectorized=self.vectorized, names=names)
+        bad = np.flatnonzero(~(log_p < np.inf))
+        if bad.size:
+            raise ValueError(
+                f"logpdf must return a finite log density or -inf; got {log_p[bad[0]]} "
+                f"at point {bad[0]}, x = {X[bad[0]]}."
+            )
+        return log_p
+
+    def log_weight(self, X: Array) -> Array:
+        """log π'(x_n)/π(x_n), (N,), for X (N, D) inside the support of the reference.
+
+        Raises
+        ------
+        ValueError
+            If the reference has no finite log density at a point where logpdf has.
+        """
+        log_p, log_q = self.log_pdf(X), self.reference.log_pdf(X)
+        bad = np.flatnonzero(np.isfinite(log_p) & ~np.isfinite(log_q))
+        if bad.size:
+            raise ValueError(
+                f"reference has log density {log_q[bad[0]]} at point {bad[0]}, x = {X[bad[0]]}, where logpdf is "
+                f"{log_p[bad[0]]}; choose a reference that is positive wherever logpdf is finite."
+            )
+        return np.where(np.isfinite(log_p), log_p - np.where(np.isfinite(log_q), log_q, 0.0), -np.inf)
+
+    def sample(self, n: int, rng: Seed = None) -> NoReturn:
+        """Not available: resampling would repeat points and follow π' only in the limit of many draws.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "LogDensity cannot be sampled exactly, its density being known only point by point; "
+            "draw from .reference and weight the draws by exp(.log_weight(X))."
+        )
+
+
+Prior = Gaussian | GaussianMixture | Uniform | Independent | Transform | LogDensity
+
+
+def as_prior(spec: object) -> Prior:
+    """The prior that ``spec`` stands for.
+
+    Parameters
+    ----------
+    spec : a prior object, returned as it is; a dict or list of frozen ``scipy.stats`` distributions and (low, high)
+        pairs, which becomes :class:`Independent` (with a dict, the likelihood receives a dict of the same names).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it stands for none, with the entry at fault.
+    """
+    if isinstance(spec, Prior):
+        return spec
+    if isinstance(spec, Mapping):
+        return Independent(spec)
+    if isinstance(spec, list | tuple):
+        if len(spec) == 2 and all(isinstance(end, Real) for end in spec):
+            raise TypeError(f"prior {spec!r} is a single pair; for one uniform parameter write [{spec!r}].")
+        return Independent(spec)
+    if hasattr(spec, "rvs"):
+        raise TypeError(
+            f"prior is a scipy.stats object ({type(spec).__name__}); put a univariate one in a list or dict, "
+            "and give Gaussian for a multivariate normal."
+        )
+    raise TypeError(
+        "prior must be a dict or list of scipy.stats distributions and (low, high) pairs, or a Gaussian, "
+        f"GaussianMixture, Uniform, Independent, Transform or LogDensity; got {type(spec).__name__}."
+    )
+
+
+def _checked_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+    """The names, if they are D different strings; x0, x1, ... where none are given."""
+    if names is None:
+        return tuple(f"x{d}" for d in range(dim))
+    checked = tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in checked):
+        raise TypeError(f"names must be a list of strings, one per parameter; got {names!r}.")
+    if len(checked) != dim or len(set(checked)) != dim:
+        raise ValueError(f"names must be {dim} different strings, one per parameter; got {checked}.")
+    return checked
+
+
+def _specs_and_names(
+    distributions: Mapping[str, object] | Sequence[object],
+) -> tuple[tuple[object, ...], tuple[str, ...] | None]:
+    """Entries of a list or dict of distributions, and the dict's names."""
+    if not isinstance(distributions, Mapping | list | tuple):
+        raise TypeError(f"distributions must be a list or a dict; got {type(distributions).__name__}.")
+    if not distributions:
+        raise ValueError("prior is empty: give at least one parameter.")
+    if not isinstance(distributions, Mapping):
+        return tuple(distributions), None
+    for name in distributions:
+        if not isinstance(name, str):
+            raise TypeError(f"names of parameters must be strings; got {name!r} ({type(name).__name__}).")
+    return tuple(distributions.values()), tuple(distributions)
+
+
+def _evaluate(
+    function: Callable[[Any], object], X: Array, shape: tuple[int, ...], argument: str,
+    *, vectorized: bool, names: Sequence[str] | None = None,
+) -> Array:  # fmt: skip
+    """function(x_n), (N, *shape), given copies of the rows (a user's function may work in place), or dicts by name."""
+    if vectorized:
+        array = np.asarray(function(X.copy() if names is None else named_arguments(names, X)), dtype=np.float64)
+        if array.shape != (len(X), *shape):
+            raise ValueError(
+                f"{argument} returned shape {array.shape} for {len(X)} points; expected {(len(X), *shape)}. "
+                "With vectorized=True it is given all points at once, one per row."
+            )
+        return array
+    out = np.empty((len(X), *shape))
+    for n, row in enumerate(X):
+        given = row.copy() if names is None else named_arguments(names, row)
+        value = np.asarray(function(given), dtype=np.float64)
+        if value.size != out[n].size or value.ndim > 1:  # a scalar and a (1,) array are the same thing here
+            raise ValueError(f"{argument} returned shape {value.shape} for one point; expected {shape}.")
+        out[n] = value.reshape(shape)
+    return out

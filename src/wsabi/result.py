@@ -1,0 +1,115 @@
+"""What a run returns: bare frozen data, printable and picklable."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from wsabi._logspace import log_ratio_std
+from wsabi._types import Array
+from wsabi.fit import FitRecord
+from wsabi.settings import Settings
+
+if TYPE_CHECKING:
+    from wsabi.posterior import Posterior
+    from wsabi.weighted_samples import WeightedSamples
+
+__all__ = ["ModelBelief", "Reason", "Record", "Result"]
+
+Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
+
+REASONS: dict[str, str] = {
+    "tolerance": "the claimed standard deviation of log Z is under the tolerance",
+    "budget": "the budget of evaluations is spent",
+    "time": "the budget of seconds is spent",
+    "interrupted": "interrupted",
+    "error": "the likelihood failed",
+    "running": "still running",
+}
+
+
+@dataclass(frozen=True)
+class ModelBelief:
+    """The GP's own belief: log E[Z | D] and log V[Z | D]; ``variance_clipped`` where V was lost in round-off."""
+
+    log_mean: float
+    log_var: float
+    variance_clipped: bool = False
+
+    @property
+    def log_z_std(self) -> float:
+        """√log(1 + V/E²), the standard deviation of log Z for a log-normal of these moments."""
+        return log_ratio_std(self.log_mean, self.log_var) if math.isfinite(self.log_mean) else math.inf
+
+
+@dataclass(frozen=True)
+class Record:
+    """State of the estimate after ``n_evals`` evaluations and ``seconds`` of wall-clock time."""
+
+    n_evals: int
+    seconds: float
+    log_z: float
+    log_z_std: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The estimate of log Z, how it was reached, and what follows from it; of every method, baselines too.
+
+    Attributes
+    ----------
+    method : "wsabi-l", "wsabi-m", "bq", or the name of a baseline.
+    log_z, log_z_std : estimate of log Z and one standard deviation of it.
+    model : the GP's own belief, log E[Z | D] and log V[Z | D]; for Monte Carlo, log of the mean and its variance.
+    points, log_likelihoods : (N, D) and (N,), every evaluation, in the user's coordinates.
+    base_points : (N, D), the same points in the model's coordinates.
+    history : estimates over the run.
+    fits : outcome of every fit of the hyperparameters, length-scales in the model's coordinates.
+    jitter : largest relative jitter that a kernel matrix needed.
+    warnings : plain sentences; empty when all is well.
+    settings : the algorithm's choices; None for baselines.
+    posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
+    """
+
+    method: str
+    log_z: float
+    log_z_std: float
+    model: ModelBelief
+    n_evals: int
+    seconds: float
+    converged: bool
+    reason: Reason
+    warnings: tuple[str, ...]
+    names: tuple[str, ...]
+    points: Array = field(repr=False)
+    log_likelihoods: Array = field(repr=False)
+    base_points: Array = field(repr=False)
+    history: tuple[Record, ...] = field(repr=False)
+    fits: tuple[FitRecord, ...] = field(repr=False)
+    jitter: float
+    settings: Settings | None = field(repr=False)
+    posterior: Posterior | WeightedSamples = field(repr=False)
+
+    def interval(self, probability: float = 0.95) -> tuple[float, float]:
+        """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""
+        if not 0.0 < probability < 1.0:
+            raise ValueError(f"probability must lie between 0 and 1; got {probability}.")
+        from scipy.special import ndtri
+
+        half = float(ndtri(0.5 + 0.5 * probability)) * self.log_z_std
+        return self.log_z - half, self.log_z + half
+
+    def __str__(self) -> str:
+        low, high = self.interval(0.95)
+        rows = [
+            ("log Z", f"{self.log_z:.6g} ± {self.log_z_std:.2g}"),
+            ("95 % interval", f"[{low:.6g}, {high:.6g}]"),
+            ("evaluations", f"{self.n_evals}"),
+            ("seconds", f"{self.seconds:.2f}"),
+            ("method", self.method),
+            ("stopped because", REASONS[self.reason]),
+        ]
+        lines = [f"{name:<16}{value}" for name, value in rows]
+        lines += [f"{'warning':<16}{text}" for text in self.warnings]
+        return "\n".join(lines)

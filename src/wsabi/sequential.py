@@ -1,0 +1,203 @@
+"""One warped GP under one fixed measure, growing a sample at a time at O(N²) each.
+
+:class:`SequentialModel` is the mutable part of the method: data in, next points and moments of Z out. It knows nothing
+of the user's coordinates, budgets or likelihood; :mod:`wsabi.loop` does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from wsabi._logspace import safe_log, scaled_likelihood
+from wsabi._types import Array
+from wsabi.acquisition import log_uncertainty_at
+from wsabi.design import candidates, inside, spread_design
+from wsabi.fit import FitRecord, LengthscalePrior, fit_lengthscales
+from wsabi.gp import GP, condition
+from wsabi.integral import moments
+from wsabi.kernels import SquaredExponential
+from wsabi.lookahead import Lookahead
+from wsabi.maximise import CandidatePool, cma_es, polish
+from wsabi.measures import Measure
+from wsabi.result import ModelBelief
+from wsabi.settings import Settings
+from wsabi.warp import latent_values, offset
+
+__all__ = ["SequentialModel"]
+
+REFIT_GROWTH = 1.2  # a fit at every fifth more data: the fits then cost about as much as the last two of them
+
+
+class SequentialModel:
+    """GP on ℓ̃ under ``measure``, with its hyperparameters, candidate pool and next design.
+
+    Parameters
+    ----------
+    measure : π, in coordinates where its standard deviation is of order one.
+    settings : method, acquisition, search, refit, alpha.
+    kernel : fixed kernel in the measure's coordinates, or None to learn it.
+    rng : the stream of the first design, the pools and CMA-ES.
+    """
+
+    def __init__(
+        self, measure: Measure, settings: Settings, rng: np.random.Generator, kernel: SquaredExponential | None = None
+    ) -> None:
+        self.measure = measure
+        self.settings = settings
+        self.kernel = kernel
+        self.rng = rng
+        self.X = np.empty((0, measure.dim))
+        self.log_l = np.empty(0)
+        self.gp: GP | None = None
+        self.alpha = 0.0
+        self.log_l_max = -math.inf
+        self.fits: list[FitRecord] = []
+        self.max_jitter = 0.0
+        self._pool: CandidatePool | None = None
+        self._lengthscales: Array | None = None
+        self._next_fit = 0
+        self._sd = np.sqrt(np.diag(measure.cov))
+        n_initial = settings.initial or 2 * (measure.dim + 1)
+        self._design = list(spread_design(measure, n_initial, rng))
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def observe(self, X: Array, log_l: Array) -> None:
+        """Add points X (M, D), all different from each other and from earlier ones, with log ℓ (M,)."""
+        first_new = len(self.X)
+        self.X = np.concatenate([self.X, X])
+        self.log_l = np.concatenate([self.log_l, log_l])
+        if not np.any(np.isfinite(self.log_l)):
+            return
+        if self.gp is None or self.settings.refit == "every" or len(self.X) >= self._next_fit:
+            self._refit()
+        else:
+            self._extend(self.gp, first_new)
+
+    def _l_tilde(self) -> Array:
+        likelihood, self.log_l_max = scaled_likelihood(self.log_l)
+        self.alpha = 0.0 if self.settings.method == "bq" else offset(likelihood, self.settings.alpha)
+        return latent_values(likelihood, self.alpha, self.settings.method)
+
+    def _extend(self, gp: GP, first_new: int) -> None:
+        """Append rows for the new data to the factor and the pool, O(N²) each."""
+        self._drop_pending(gp)
+        for x in self.X[first_new:]:
+            self._append(gp, x)
+        gp.accept_pending(self._l_tilde(), self._fixed_scale())
+
+    def _append(self, gp: GP, x: Array) -> None:
+        row, pivot = gp.append(x)
+        if self._pool is not None:
+            self._pool.append(x, row, pivot, gp)
+
+    def _refit(self) -> None:
+        """Learn the hyperparameters, then factor afresh; the pool is drawn anew when it is next needed."""
+        l_tilde = self._l_tilde()
+        n = len(self.X)
+        if self.kernel is not None:
+            self._lengthscales = np.broadcast_to(self.kernel.lengthscales, (self.measure.dim,)).copy()
+        else:
+            warm = None if self._lengthscales is None else self._lengthscales / self._sd
+            prior = LengthscalePrior.for_dim(self.measure.dim)
+            fit = fit_lengthscales(self.X / self._sd, l_tilde, prior=prior, warm=warm)
+            self._lengthscales = fit.lengthscales * self._sd
+        self._next_fit = math.ceil(REFIT_GROWTH * n)
+        self.gp = condition(self.X, l_tilde, self._lengthscales, scale=self._fixed_scale(), capacity=self._next_fit)
+        self.max_jitter = max(self.max_jitter, self.gp.jitter)
+        self._pool = None
+        if self.kernel is None:
+            self.fits.append(
+                FitRecord(
+                    n, tuple(self._lengthscales), self.gp.scale, fit.log_evidence, fit.n_iterations, fit.converged,
+                    fit.at_bound,
+                )
+            )  # fmt: skip
+
+    def _fixed_scale(self) -> float | None:
+        return None if self.kernel is None else self.kernel.scale
+
+    # -- where next ---------------------------------------------------------------------------------------------------
+
+    def propose(self, n: int, pending: Array) -> Array:
+        """The next n points, (n, D), given points already under way, (P, D)."""
+        chosen = np.empty((0, self.measure.dim))
+        while len(chosen) < n:
+            x = self._design.pop(0) if self._design else self._choose(np.concatenate([pending, chosen]))
+            chosen = np.concatenate([chosen, x[None, :]])
+        return chosen
+
+    def _choose(self, pending: Array) -> Array:
+        gp = self.gp
+        if gp is None:  # nothing but −inf so far: keep looking where the measure is
+            return np.asarray(self.measure.sample(1, self.rng)[0])
+        self._condition_on_pending(gp, pending)
+        if self.settings.acquisition == "expected-entropy":
+            x = self._choose_by_lookahead(gp)
+        elif self.settings.search == "cma-es":
+            start = self._ensure_pool(gp).best(gp, self.settings.method)
+            x = cma_es(
+                lambda Q: log_uncertainty_at(gp, self.measure, self.settings.method, Q), self.measure, start, self.rng
+            )
+        else:
+            start = self._ensure_pool(gp).best(gp, self.settings.method)
+            x = polish(gp, self.measure, self.settings.method, start)
+        return self._distinct(inside(self.measure, x), pending)
+
+    def _choose_by_lookahead(self, gp: GP) -> Array:
+        lookahead = Lookahead.prepare(gp, self.measure, self.settings.method)
+        points = self._ensure_pool(gp).points
+        start = points[np.argmin(lookahead.variance_change(points))]
+        if self.settings.search == "pool":
+            return np.asarray(start)
+        return cma_es(lambda Q: -lookahead.variance_change(Q), self.measure, start, self.rng)
+
+    def _distinct(self, x: Array, pending: Array) -> Array:
+        """x, or a draw from the measure where x is a point that is there already."""
+        taken = np.concatenate([self.X, pending])
+        while np.any(np.all(taken == x, axis=1)):
+            x = self.measure.sample(1, self.rng)[0]
+        return x
+
+    def _ensure_pool(self, gp: GP) -> CandidatePool:
+        if self._pool is None:
+            size = int(np.clip(256 * self.measure.dim, 512, 2048))
+            # Centres by (ℓπ)², the weight of the acquisition itself; steps of a length-scale, which is how far the
+            # maximum of the variance lies from a datum, or of the measure where that is narrower.
+            log_pi = self.measure.log_pdf(self.X)
+            log_weights = np.where(np.isfinite(self.log_l), self.log_l - self.log_l_max, -745.0) + 2.0 * log_pi
+            steps = np.minimum(gp.lengthscales, self._sd)
+            points = candidates(self.measure, self.X, log_weights, steps, size, self.rng)
+            self._pool = CandidatePool.build(points, gp, self.measure, capacity=self._next_fit)
+        return self._pool
+
+    # -- pending points -----------------------------------------------------------------------------------------------
+
+    def _condition_on_pending(self, gp: GP, pending: Array) -> None:
+        """Make the factor and the pool hold exactly these pending points after the data."""
+        known = len(gp.pending)
+        if known > len(pending) or not np.array_equal(gp.pending, pending[:known]):
+            self._drop_pending(gp)
+            known = 0
+        for x in pending[known:]:
+            self._append(gp, x)
+
+    def _drop_pending(self, gp: GP) -> None:
+        gp.drop_pending()
+        if self._pool is not None:
+            self._pool.truncate(gp.n)
+
+    # -- what is known of Z -------------------------------------------------------------------------------------------
+
+    def belief(self) -> ModelBelief | None:
+        """log E[Z | D] and log V[Z | D], or None while every value is −inf."""
+        if self.gp is None:
+            return None
+        scaled = moments(self.gp, self.measure, self.alpha, self.settings.method)
+        return ModelBelief(
+            log_mean=safe_log(scaled.mean) + self.log_l_max,
+            log_var=safe_log(scaled.variance) + 2.0 * self.log_l_max,
+            variance_clipped=scaled.clipped,
+        )

@@ -1,0 +1,74 @@
+"""The algorithm's choices, in one frozen dataclass that most users never touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from wsabi.kernels import SquaredExponential
+from wsabi.warp import Method
+
+__all__ = ["Settings"]
+
+Acquisition = Literal["uncertainty", "expected-entropy"]
+MeasureChoice = Literal["prior"]
+Search = Literal["pool", "cma-es"]
+Refit = Literal["geometric", "every"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Choices of the algorithm.
+
+    Parameters
+    ----------
+    method : model of ℓ: WSABI-L (linearised), WSABI-M (moment-matched) or "bq", Bayes-Hermite (GP on ℓ itself).
+    acquisition : "uncertainty", where ℓπ is most uncertain, or "expected-entropy", where the expected variance of Z
+        after the sample is least.
+    measure : "prior": integrate against the prior itself.
+    search : how the acquisition is maximised: "pool" of cached candidates with a gradient polish, or "cma-es".
+    refit : when hyperparameters are learnt: as the data grow by a fifth ("geometric"), or at "every" sample.
+    alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.warp.offset`).
+    kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian or uniform), or
+        None to learn it.
+    initial : size of the first design; None is 2(D + 1).
+    """
+
+    method: Method = "wsabi-l"
+    acquisition: Acquisition = "uncertainty"
+    measure: MeasureChoice = "prior"
+    search: Search = "pool"
+    refit: Refit = "geometric"
+    alpha: float | Literal["auto"] = "auto"
+    kernel: SquaredExponential | None = None
+    initial: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_choice("method", self.method, Method)
+        _check_choice("acquisition", self.acquisition, Acquisition)
+        _check_choice("measure", self.measure, MeasureChoice)
+        _check_choice("search", self.search, Search)
+        _check_choice("refit", self.refit, Refit)
+        if self.alpha != "auto" and not (isinstance(self.alpha, int | float) and 0.0 <= self.alpha < 1.0):
+            raise ValueError(f"alpha must be 'auto' or a fraction of min ℓ in [0, 1); got {self.alpha!r}.")
+        if self.kernel is not None and not isinstance(self.kernel, SquaredExponential):
+            raise TypeError(f"kernel must be a SquaredExponential or None; got {type(self.kernel).__name__}.")
+        if self.initial is not None and self.initial < 1:
+            raise ValueError(f"initial must be at least 1; got {self.initial}.")
+
+    @classmethod
+    def paper(cls, method: Method = "wsabi-l") -> Settings:
+        """The paper to the letter: prior as measure, α = 0.8 min ℓ, CMA-ES, a refit at every sample."""
+        return cls(
+            method=method,
+            measure="prior",
+            search="cma-es",
+            refit="every",
+            alpha=0.8,  # paper p. 3, footnote
+        )
+
+
+def _check_choice(name: str, value: object, literal: object) -> None:
+    choices = get_args(literal)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

@@ -1,0 +1,228 @@
+"""The shape of the package: which way imports point, what an import costs, which names are public."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+import wsabi
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "wsabi"
+
+# Data flows down this list, so an import may point to the same line or to one above it, never below. A core module not
+# named here has no line of its own: it is judged by what it reaches and by who reaches it.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("_types",),
+    ("_linalg", "_logspace"),
+    ("kernels", "measures"),
+    ("embeddings", "box_embeddings", "gp", "fit"),
+    ("warp",),
+    ("integral",),
+    ("acquisition", "lookahead", "maximise"),
+    ("sequential", "posterior"),  # every Result carries a posterior, so the loop that builds it stands below
+    ("loop",),
+)
+RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+EDGES = {"adapters", "baselines", "cli", "engine", "plots", "reproduce", "runs"}  # they import the core
+USERS_OF_PROBLEMS = {"cli", "reproduce"}
+CORE_NEEDS = {"numpy", "scipy", "cma"}
+LIGHT = {"numpy", "scipy.linalg", "scipy.special"}  # all that a core module may import before it is used
+HEAVY = ("scipy.stats", "scipy.optimize", "scipy.spatial", "matplotlib", "cma", "rich", "typer")
+MODERN_RANDOM = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}
+STATE = {"get_state", "seed", "set_state"}  # not draws: a test may look whether the global state was left alone
+
+Graph = dict[str, set[str]]
+
+
+def for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
+def statements(tree: ast.AST, *, lazy: bool) -> Iterator[ast.AST]:
+    """Every node that can run; with ``lazy=False`` only those that run on import."""
+    for node in ast.iter_child_nodes(tree):
+        if for_types_only(node):
+            continue
+        yield node
+        if lazy or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from statements(node, lazy=lazy)
+
+
+def imports(path: Path, root: Path = PACKAGE, *, lazy: bool = True) -> set[str]:
+    """Dotted names imported by a file, relative ones made absolute; ``from a import b`` gives a.b."""
+    package = (root.name, *path.relative_to(root).parent.parts)
+    found: set[str] = set()
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), lazy=lazy):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def unit(path: Path, root: Path = PACKAGE) -> str:
+    """The top-level module or subpackage to which a file belongs."""
+    return path.relative_to(root).parts[0].removesuffix(".py")
+
+
+def package_graph(root: Path = PACKAGE) -> Graph:
+    """What each unit imports of the same package. The package's own __init__ is the door and has no place in it."""
+    files = [path for path in root.rglob("*.py") if path != root / "__init__.py"]
+    graph: Graph = {unit(path, root): set() for path in files}
+    for path in files:
+        names = {name.split(".")[1] for name in imports(path, root) if name.startswith(f"{root.name}.")}
+        graph[unit(path, root)] |= (names & graph.keys()) - {unit(path, root)}
+    return graph
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """All units that importing ``start`` may load. result.py is bare data that anything may build: it ends a path."""
+    seen: set[str] = set()
+    todo = [start]
+    while todo:
+        for name in graph[todo.pop()] - seen - {"result"}:
+            seen.add(name)
+            todo.append(name)
+    return seen
+
+
+def wrong_arrows(graph: Graph) -> list[str]:
+    """The imports, direct or by way of others, that point against the flow of data."""
+    wrong = []
+    for name in sorted(graph.keys() - EDGES - {"problems"}):
+        for other in sorted(reachable(graph, name)):
+            if other in EDGES:
+                wrong.append(f"{name} -> {other}: the core imports an edge")
+            elif other == name:
+                wrong.append(f"{name} -> {other}: a circle")
+            elif RANK.get(other, -1) > RANK.get(name, len(LAYERS)):
+                wrong.append(f"{name} -> {other}: against the flow of data")
+    users = {name for name, used in graph.items() if "problems" in used}
+    wrong += [f"{name} -> problems: for tests, benchmarks and docs" for name in sorted(users - USERS_OF_PROBLEMS)]
+    return wrong
+
+
+def core_files() -> list[Path]:
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if unit(path) not in EDGES]
+
+
+def covered_by(name: str, allowed: Iterable[str]) -> bool:
+    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
+
+
+def legacy_draws(source: str, allowed: Iterable[str] = ()) -> list[str]:
+    """Uses of NumPy's global random state, as ``line: expression``."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"np.random", "numpy.random"}:
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found += [f"{node.lineno}: {ast.unparse(node)}" for name in names if name not in {*MODERN_RANDOM, *allowed}]
+    return found
+
+
+def test_imports_point_back_along_the_flow_of_data():
+    assert wrong_arrows(package_graph()) == []
+
+
+def test_every_import_of_the_package_by_itself_is_seen():
+    graph = package_graph()
+    assert {"_linalg", "_types"} <= graph["measures"]  # an empty graph would pass the test above
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({"kernels": "from wsabi.gp import GP", "gp": ""}, "kernels -> gp: against"),
+        ({"kernels": "from .gp import GP", "gp": ""}, "kernels -> gp: against"),
+        ({"kernels": "def f():\n    from wsabi import gp", "gp": ""}, "kernels -> gp: against"),
+        ({"kernels": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "kernels -> loop: against"),
+        ({"gp": "import wsabi.fit", "fit": "import wsabi.gp"}, "fit -> fit: a circle"),
+        ({"loop": "from wsabi.plots import draw", "plots": ""}, "loop -> plots: the core imports an edge"),
+        ({"loop": "import wsabi.problems", "problems": ""}, "loop -> problems: for tests"),
+        ({"baselines": "import wsabi.problems", "problems": ""}, "baselines -> problems: for tests"),
+    ],
+)
+def test_an_arrow_the_wrong_way_is_caught(tmp_path, files, complaint):
+    graph = package_graph(write_package(tmp_path, files))
+    assert any(line.startswith(complaint) for line in wrong_arrows(graph)), wrong_arrows(graph)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"loop": "from wsabi.gp import GP", "gp": "from wsabi.kernels import SE", "kernels": ""},
+        {"warp": "from wsabi.result import Result", "result": "from wsabi.loop import Step", "loop": ""},
+        {"kernels": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
+        {"cli": "import wsabi.problems, wsabi.loop", "problems": "import wsabi.measures", "loop": "", "measures": ""},
+    ],
+)
+def test_an_arrow_the_right_way_is_allowed(tmp_path, files):
+    assert wrong_arrows(package_graph(write_package(tmp_path, files))) == []
+
+
+def write_package(folder: Path, files: dict[str, str]) -> Path:
+    root = folder / "wsabi"
+    root.mkdir()
+    for name, text in files.items():
+        (root / f"{name}.py").write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_core_needs_numpy_scipy_and_cma_only(path):
+    allowed = {*CORE_NEEDS, "wsabi", *sys.stdlib_module_names}
+    assert {name for name in imports(path) if not covered_by(name, allowed)} == set()
+
+
+@pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_core_imports_nothing_heavy_before_it_is_used(path):
+    allowed = {*LIGHT, "wsabi", *sys.stdlib_module_names}
+    assert {name for name in imports(path, lazy=False) if not covered_by(name, allowed)} == set()
+
+
+def test_import_wsabi_is_light():
+    code = f"import sys, wsabi; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "examples", "benchmarks"])
+def test_no_draw_from_the_global_random_state(folder):
+    allowed = STATE if folder == "tests" else ()
+    files = {path.relative_to(ROOT): path.read_text("utf-8") for path in sorted((ROOT / folder).rglob("*.py"))}
+    found = [f"{name}:{use}" for name, source in files.items() for use in legacy_draws(source, allowed)]
+    assert found == []
+
+
+def test_a_draw_from_the_global_random_state_is_caught():
+    assert legacy_draws("import numpy as np\nx = np.random.normal(size=3)") == ["2: np.random.normal"]
+    assert legacy_draws("from numpy.random import seed") == ["1: from numpy.random import seed"]
+    assert legacy_draws("def f(rng: np.random.Generator): return rng.normal()") == []
+
+
+def test_public_names_exist_and_are_listed_once():
+    assert len(set(wsabi.__all__)) == len(wsabi.__all__)
+    assert [name for name in wsabi.__all__ if not hasattr(wsabi, name)] == []
+
+
+@pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_core_module_lists_its_names(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []

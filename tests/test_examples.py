@@ -1,0 +1,51 @@
+"""The examples and the README run as a reader would run them, and come out right."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# A tenth of a nat sees a wrong normalisation or a wrong unit of the prior (log 2 = 0.7), and leaves room for the demo,
+# which has less than its usual budget here. The error is fixed by the seed, so there are no false alarms.
+TOLERANCE = 0.1
+FEWER = {"demo.py": ["--budget", "150"]}
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def run(command: list[str], folder: Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8", "COLUMNS": "120"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def printed(label: str, output: str) -> float:
+    """The number that stands after the label, on a line or in a table."""
+    found = re.search(rf"\b(?:{label})[ │]+(-?\d+\.\d+)", output)
+    assert found, f"no number after '{label}' in:\n{output}"
+    return float(found[1])
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs_and_is_right(script, tmp_path):
+    output = run([str(script), *FEWER.get(script.name, [])], tmp_path)
+    assert abs(printed("estimate", output) - printed("exact|known value", output)) < TOLERANCE, output
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/sharp-bits.md"])
+def test_python_blocks_run_from_top_to_bottom(page, tmp_path):
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert blocks, f"{page} has no python block"
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    run([str(script)], tmp_path)

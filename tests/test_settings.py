@@ -1,0 +1,60 @@
+"""Every choice is checked when it is made: a misspelt option is an error, not silence."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from wsabi.kernels import SquaredExponential
+from wsabi.settings import Settings
+
+
+def test_defaults_and_choices() -> None:
+    settings = Settings()
+    assert (settings.method, settings.acquisition, settings.measure) == ("wsabi-l", "uncertainty", "prior")
+    assert (settings.search, settings.refit, settings.alpha) == ("pool", "geometric", "auto")
+    assert settings.kernel is None
+    kernel = SquaredExponential(1.0, 2.0)
+    assert Settings(kernel=kernel, alpha=0.5, initial=1).kernel is kernel
+
+
+@pytest.mark.parametrize("method", ["wsabi-l", "wsabi-m", "bq"])
+def test_paper_is_the_paper_to_the_letter(method: Any) -> None:
+    settings = Settings.paper(method=method)
+    assert dataclasses.asdict(settings) == dataclasses.asdict(
+        Settings(method=method, search="cma-es", refit="every", alpha=0.8)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "choices"),
+    [
+        ("method", "wsabi", "'wsabi-l', 'wsabi-m', 'bq'"),
+        ("acquisition", "entropy", "'uncertainty', 'expected-entropy'"),
+        ("measure", "posterior", "'prior'"),
+        ("search", "cma", "'pool', 'cma-es'"),
+        ("refit", "never", "'geometric', 'every'"),
+    ],
+)
+def test_an_unknown_choice_is_named_with_the_known_ones(name: str, value: str, choices: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} must be one of .*{choices}.*; got '{value}'\.$"):
+        Settings(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.0, float("nan"), "none", None])
+def test_alpha_is_a_fraction(alpha: Any) -> None:
+    with pytest.raises(ValueError, match=r"alpha must be 'auto' or a fraction of min ℓ in \[0, 1\); got"):
+        Settings(alpha=alpha)
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(TypeError, match="kernel must be a SquaredExponential or None; got float"):
+        Settings(kernel=1.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="initial must be at least 1; got 0"):
+        Settings(initial=0)
+    with pytest.raises(TypeError, match="methods"):
+        Settings(methods="bq")  # type: ignore[call-arg]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().method = "bq"  # type: ignore[misc]
