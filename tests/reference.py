@@ -194,9 +194,7 @@ def moments(gp: GP, measure: Measure, alpha: float, method: Method, order: int) 
     return float(weights @ m), float(weights @ likelihood_covariance(method, m_tilde, c_tilde) @ weights)
 
 
-def assert_gradient(
-    f: Callable[[Array], float], grad: Callable[[Array], Array], x: Array, rtol: float = 1e-7
-) -> None:
+def assert_gradient(f: Callable[[Array], float], grad: Callable[[Array], Array], x: Array, rtol: float = 1e-7) -> None:
     """Central differences: their error h² + ε/h is least at h = ε^⅓, about 1e-10; ``rtol`` leaves room."""
     h = np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(x))
     differences = np.array([(f(x + e) - f(x - e)) / (2 * h_d) for h_d, e in zip(h, np.diag(h), strict=True)])

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-import reference
 from numpy.testing import assert_allclose
 
+import reference
 from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient, log_uncertainty_at
 from wsabi.gp import GP, condition
 from wsabi.measures import Measure
@@ -40,9 +40,7 @@ def test_value_is_the_variance_of_the_integrand(kind: str, dim: int, method: Met
     _, c_tilde = reference.posterior(gp.kernel, gp.rows, np.zeros(len(gp.rows)), Q, gp.jitter)
     expected = np.exp(measure.log_pdf(Q)) ** 2 * np.diag(likelihood_covariance(method, m_tilde, c_tilde))
     assert_allclose(np.exp(log_uncertainty_at(gp, measure, method, Q)), expected, rtol=1e-7)
-    assert_allclose(
-        np.exp([log_uncertainty_and_gradient(gp, measure, method, x)[0] for x in Q]), expected, rtol=1e-7
-    )
+    assert_allclose(np.exp([log_uncertainty_and_gradient(gp, measure, method, x)[0] for x in Q]), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import stats
 
+import reference
 from wsabi.design import candidates, inside, latin_hypercube, spread_design
 from wsabi.measures import Gaussian, Uniform
 
@@ -65,3 +65,11 @@ def test_half_the_candidates_are_draws_and_half_surround_the_weighty_data(kind: 
     # A normal step beyond six standard deviations: 202 of them, a false alarm of 4e-7.
     assert np.all(np.abs(found[100:] - X[2]) < 6e-3)
     assert np.sum(np.all(np.abs(found[:100] - X[2]) < 6e-3, axis=1)) < 5
+
+
+def test_candidates_stay_in_the_box() -> None:
+    """Steps as wide as the box from a datum at its corner: three quarters of them would leave it."""
+    box = Uniform([0.0, 0.0], [1.0, 2.0])
+    found = candidates(box, np.zeros((1, 2)), np.zeros(1), np.array([1.0, 2.0]), 200, np.random.default_rng(0))
+    assert np.all(np.isfinite(box.log_pdf(found)))
+    assert np.any(np.all((found[100:] > 0.0) & (found[100:] < box.high), axis=1))

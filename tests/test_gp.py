@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+import reference
 from wsabi._linalg import JITTER
 from wsabi._types import Array
 from wsabi.gp import GP, condition, log_marginal_likelihood, profiled_scale
@@ -151,7 +151,7 @@ def test_profiled_scale_is_the_maximum_of_the_likelihood() -> None:
     assert profiled_scale(np.zeros(3)) == 1.0  # nothing to learn from: any scale explains zeros
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize(("dim", "n"), [(1, 1), (1, 5), (2, 8), (3, 9)])
 def test_marginal_likelihood_and_its_gradient(dim: int, n: int, offset: float) -> None:
     X, values, lengthscales = make_data(dim, n)
@@ -159,7 +159,7 @@ def test_marginal_likelihood_and_its_gradient(dim: int, n: int, offset: float) -
     variance = float(values @ np.linalg.solve(R, values)) / n
     expected = stats.multivariate_normal(np.zeros(n), variance * R).logpdf(values)
     value, _ = log_marginal_likelihood(X + offset, values, np.log(lengthscales))
-    assert_allclose(value, expected, rtol=1e-9)
+    assert_allclose(value, expected, rtol=1e-8)  # x + 1e6 has lost 1e-10
     reference.assert_gradient(
         lambda theta: log_marginal_likelihood(X + offset, values, theta)[0],
         lambda theta: log_marginal_likelihood(X + offset, values, theta)[1],

@@ -6,18 +6,18 @@ import itertools
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
+import reference
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.gp import GP, condition
 from wsabi.integral import _clip, moments
 from wsabi.measures import Gaussian, Measure
-from wsabi.warp import Method, latent_values, likelihood_covariance, likelihood_moments, offset
+from wsabi.warp import Method, latent_values, likelihood_moments, offset
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box")
@@ -59,8 +59,8 @@ def figure_3() -> tuple[GP, Gaussian, float]:
     X = np.linspace(-2.0, 2.0, 7)[:, None]
     likelihood = np.exp(-np.square(X[:, 0]))
     alpha = offset(likelihood, 0.8)
-    # A length-scale of half the spacing of the points leaves C̃ of the order of m̃² between them, so that the χ² process is
-    # far from Gaussian there.
+    # A length-scale of half the spacing of the points leaves C̃ of the order of m̃² between them: the χ² process is far
+    # from Gaussian there.
     return condition(X, latent_values(likelihood, alpha, "wsabi-m"), np.array([0.35])), Gaussian([0.0], 1.0), alpha
 
 
@@ -185,9 +185,22 @@ def test_one_datum(method: Method) -> None:
     assert_allclose([found.mean, found.variance], expected, rtol=1e-8)  # the jitter is 1e-10
 
 
-def test_a_variance_lost_in_round_off_is_flagged_and_one_below_it_refused() -> None:
-    assert _clip(0.5, 1.0) == (0.5, False)
-    assert _clip(-1e-9, 1.0) == (np.finfo(float).eps, True)
-    for hopeless in (-1e-3, np.nan):
-        with pytest.raises(NumericalError, match="variance of Z is .* from terms of size 1: K is too ill-conditioned"):
-            _clip(hopeless, 1.0)
+def test_a_variance_lost_in_round_off_is_flagged_and_one_that_is_no_number_refused() -> None:
+    assert _clip(0.5, 1e-9) == (0.5, False)
+    assert _clip(1e-10, 1e-9) == (1e-9, True)
+    assert _clip(-1.0, 1e-9) == (1e-9, True)
+    for lost in (np.nan, np.inf):
+        with pytest.raises(NumericalError, match=f"variance of Z is {lost}: the model's weights have overflowed"):
+            _clip(lost, 1.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_round_off_is_flagged_and_covers_what_was_lost(method: Method) -> None:
+    """Forty points of a smooth function in one dimension: V[Z] is far below the round-off of its terms."""
+    X = np.linspace(-3.0, 3.0, 40)[:, None]
+    gp = condition(X, np.exp(-0.25 * X[:, 0] ** 2), np.array([1.5]))
+    found = moments(gp, Gaussian([0.0], 1.0), 0.0, method)
+    truth = np.sqrt(2.0 / 3.0) if method == "bq" else 0.5 * np.sqrt(0.5)
+    assert found.variance > 0.0
+    assert abs(found.mean - truth) < 10.0 * np.sqrt(found.variance)
+    assert found.variance < 1e-6

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 from numpy.testing import assert_allclose, assert_array_equal
 
+import reference
 from wsabi.kernels import SquaredExponential
 
 

@@ -51,11 +51,11 @@ def test_jitter_is_relative_to_the_diagonal_and_grows_only_as_needed() -> None:
         assert jitter == JITTER
         expected = scale * (covariance(5) + JITTER * np.mean(np.diag(covariance(5))) * np.eye(5))
         assert_allclose(L @ L.T, expected, rtol=1e-12)
-    # Eigenvalues 2 and -1e-7 with a mean diagonal of one: 1e-7 falls just short, 1e-6 suffices.
-    indefinite = np.array([[1.0, 1.0 + 1.5e-7], [1.0 + 1.5e-7, 1.0]])
+    # An eigenvalue of -3e-8 beside a mean diagonal of one: 1e-8 falls just short, 1e-7 suffices.
+    indefinite = np.array([[1.0, 1.0 + 3e-8], [1.0 + 3e-8, 1.0]])
     L, jitter = _linalg.jittered_cholesky(indefinite)
-    assert_allclose(jitter, 1e-6)
-    assert_allclose(L @ L.T, indefinite + 1e-6 * np.eye(2), rtol=1e-14)
+    assert_allclose(jitter, 1e-7)
+    assert_allclose(L @ L.T, indefinite + 1e-7 * np.eye(2), rtol=1e-14)
 
 
 def test_a_matrix_that_is_no_covariance_is_refused() -> None:

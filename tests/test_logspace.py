@@ -59,3 +59,4 @@ def test_ratio_std_is_that_of_the_log_normal_with_these_moments(mean: float, sd:
 
 def test_ratio_std_of_a_mean_that_is_not_positive_is_infinite() -> None:
     assert _logspace.log_ratio_std(-math.inf, -3.0) == math.inf
+    assert _logspace.log_ratio_std(-math.inf, -math.inf) == math.inf  # both underflow when all data are far away

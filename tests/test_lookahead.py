@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 from numpy.testing import assert_allclose
 
+import reference
 from wsabi._types import Array
 from wsabi.gp import GP, condition
 from wsabi.integral import moments
@@ -25,7 +25,7 @@ def make_gp(measure: Measure, n: int = 5) -> GP:
 
 
 def clear_points(gp: GP, measure: Measure) -> Array:
-    """Four candidates away from the data: each datum has a jitter of 1e-10, left out of the update: 1e-10·λ²/C̃ of it."""
+    """Four candidates away from the data: the update leaves out the jitter of the new datum, 1e-10·λ²/C̃ of it."""
     Q = measure.mean + np.random.default_rng(8).uniform(-1.5, 1.5, (40, measure.dim))
     return Q[gp.predict(Q)[1] > 0.05 * gp.scale**2][:4]
 

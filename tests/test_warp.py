@@ -39,7 +39,9 @@ def test_pointwise_variance_is_the_diagonal_of_the_covariance(method: Method) ->
     assert_allclose(variance, np.diag(likelihood_covariance(method, m_tilde, c_tilde)), rtol=1e-15)
 
 
-def test_moment_matching_has_the_moments_of_the_chi_squared_process(n: int = 400_000, false_alarm: float = 1e-6) -> None:
+def test_moment_matching_has_the_moments_of_the_chi_squared_process(
+    n: int = 400_000, false_alarm: float = 1e-6
+) -> None:
     """Mean and covariance of α + ½ℓ̃², ℓ̃ ~ N(m̃, C̃); two-sided, Bonferroni over all five."""
     m_tilde, c_tilde = two_points()
     draws = np.random.default_rng(0).standard_normal((n, 2)) @ np.linalg.cholesky(c_tilde).T + m_tilde

@@ -51,7 +51,7 @@ def cholesky(A: Array) -> Array:
         If A is not positive definite.
     """
     L, info = lapack.dpotrf(A, lower=1, clean=1)
-    if info != 0:
+    if info != 0 or not np.isfinite(L[-1, -1]):  # NaN passes through dpotrf, and reaches the last pivot
         raise NumericalError(f"matrix of shape {A.shape} is not positive definite (leading minor {info}).")
     return np.asarray(L)
 
@@ -75,7 +75,7 @@ def jittered_cholesky(K: Array) -> tuple[Array, float]:
         A = np.array(K, order="F")
         A[np.diag_indices_from(A)] += jitter * scale
         L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
-        if info == 0:
+        if info == 0 and np.isfinite(L[-1, -1]):  # NaN passes through dpotrf, and reaches the last pivot
             return L, jitter
         jitter *= 10.0
     raise NumericalError(

@@ -48,4 +48,6 @@ def log_ratio_std(log_mean: float, log_var: float) -> float:
 
     For small V/E² this is the relative error √V/E; unlike it, it stays finite in log space for any ratio.
     """
+    if log_mean == -math.inf:
+        return math.inf
     return math.sqrt(float(np.logaddexp(0.0, log_var - 2.0 * log_mean)))

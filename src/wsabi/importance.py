@@ -1,4 +1,4 @@
-"""Importance-weighted points: what they are worth, moments, expectations and draws; and the Student proposal."""
+"""Importance-weighted points: what they are worth, moments, expectations, resampling; and the Student proposal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from wsabi._linalg import log_det, solve_lower
-from wsabi._types import Array, Seed, as_generator
+from wsabi._types import Array
 from wsabi.priors import named_arguments
 
-__all__ = ["LowSampleSizeWarning", "Student", "WeightedSamples", "checked_size", "resample", "warn_if_few"]
+__all__ = ["ImportanceSample", "LowSampleSizeWarning", "Student", "checked_size", "resample", "warn_if_few"]
 
 _LOW_SAMPLE_SIZE = 100.0  # below it a mean is known to no better than a tenth of a standard deviation
 
@@ -57,7 +57,7 @@ def resample(weights: Array, n: int, rng: np.random.Generator) -> NDArray[np.int
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSamples:
+class ImportanceSample:
     """Points x_m with weights w_m ∝ p(x_m)/q(x_m), q the density they were drawn from.
 
     Parameters
@@ -88,12 +88,6 @@ class WeightedSamples:
         """Σ w_m (x_m − mean)(x_m − mean)ᵀ, (D, D)."""
         centred = self.points - self.mean
         return np.asarray((centred.T * self.weights) @ centred)
-
-    def sample(self, n: int, rng: Seed = None) -> Array:
-        """n draws, (n, D), by systematic resampling: a point may occur more than once."""
-        n = checked_size(n)
-        warn_if_few(self.weights)
-        return np.asarray(self.points[resample(self.weights, n, as_generator(rng))])
 
     def expect(self, f: Callable[[Any], object], *, vectorized: bool = False) -> float | Array:
         """Σ w_m f(x_m), of the shape of one value of f.

@@ -15,8 +15,7 @@ from wsabi.warp import Method
 
 __all__ = ["Moments", "moments"]
 
-# A variance is a small difference of large terms; below zero by this share of its terms it is round-off and clipped.
-ROUND_OFF = 1e-6
+ROUND_OFF = float(np.finfo(float).eps)  # of a sum, per unit of its absolute terms; measured: a twentieth of that
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,11 @@ class Moments:
     clipped: bool
 
 
-def _clip(variance: float, size: float) -> tuple[float, bool]:
-    """``variance`` if it stands above the round-off of terms of the given size, else that round-off, flagged."""
-    if not np.isfinite(variance) or variance < -ROUND_OFF * size:
-        raise NumericalError(
-            f"variance of Z is {variance:.3g} from terms of size {size:.3g}: K is too ill-conditioned."
-        )
-    floor = np.finfo(float).eps * size
-    return (variance, False) if variance > floor else (floor, True)
+def _clip(variance: float, round_off: float) -> tuple[float, bool]:
+    """``variance`` if it stands above its round-off, else that round-off, flagged."""
+    if not np.isfinite(variance):
+        raise NumericalError(f"variance of Z is {variance}: the model's weights have overflowed.")
+    return (variance, False) if variance > round_off else (round_off, True)
 
 
 def moments(gp: GP, measure: Measure, alpha: float, method: Method) -> Moments:
@@ -54,30 +50,35 @@ def moments(gp: GP, measure: Measure, alpha: float, method: Method) -> Moments:
     if method == "bq":
         w = kernel_mean(kernel, measure, gp.X)
         half = solve_lower(gp.lower(), w)
-        size = kernel_variance(kernel, measure)
-        variance, clipped = _clip(size - float(half @ half), size)
+        total = kernel_variance(kernel, measure)
+        variance, clipped = _clip(total - float(half @ half), ROUND_OFF * total)
         return Moments(float(w @ gp.weights), gp.scale**2 * variance, clipped)
     W = product_mean(kernel, measure, gp.X)
     T = chain_mean(kernel, measure, gp.X)
-    mean, variance, size = _linear_moments(gp, W, T)
+    mean, variance, round_off = _linear_moments(gp, W, T)
     if method == "wsabi-m":
-        extra_mean, extra_variance, extra_size = _matching_moments(gp, measure, W, T)
-        mean, variance, size = mean + extra_mean, variance + extra_variance, size + extra_size
-    variance, clipped = _clip(variance, size)
+        extra_mean, extra_variance, extra_round_off = _matching_moments(gp, measure, W, T)
+        mean, variance, round_off = mean + extra_mean, variance + extra_variance, round_off + extra_round_off
+    variance, clipped = _clip(variance, round_off)
     return Moments(alpha + mean, variance, clipped)
 
 
 def _linear_moments(gp: GP, W: Array, T: Array) -> tuple[float, float, float]:
-    """Mean less α, variance and size of the variance's terms, of the L model."""
-    Wz = W @ gp.weights
+    """Mean less α, variance, and the round-off of the variance, of the L model.
+
+    Weights of an ill-conditioned K are large and of both signs; what is lost is a share ε of the sum of absolute terms,
+    |z|ᵀT|z|, in the variance, and of |z|ᵀW|z| in the mean, which counts as an error of Z and so enters squared.
+    """
+    z, size = gp.weights, np.abs(gp.weights)
+    Wz = W @ z
     half = solve_lower(gp.lower(), Wz)
     variance = gp.scale**2
-    first = float(gp.weights @ (T @ gp.weights))
-    return 0.5 * float(gp.weights @ Wz), variance * (first - float(half @ half)), variance * first
+    round_off = ROUND_OFF * variance * float(size @ (T @ size)) + (ROUND_OFF * float(size @ (W @ size))) ** 2
+    return 0.5 * float(z @ Wz), variance * (float(z @ (T @ z)) - float(half @ half)), round_off
 
 
 def _matching_moments(gp: GP, measure: Measure, W: Array, T: Array) -> tuple[float, float, float]:
-    """What moment matching adds to mean and variance: ½∫C̃π and ½∬C̃²ππ'."""
+    """What moment matching adds to mean, variance and round-off: ½∫C̃π and ½∬C̃²ππ'."""
     L = gp.lower()
     # L⁻¹AL⁻ᵀ is symmetric and has the trace of R⁻¹A; one half-solve per side, no inverse.
     W_white = solve_lower(L, solve_lower(L, W).T)
@@ -87,4 +88,4 @@ def _matching_moments(gp: GP, measure: Measure, W: Array, T: Array) -> tuple[flo
     u = squared_kernel_mean(gp.unit_kernel, measure)
     mean = 0.5 * variance * max(1.0 - float(np.trace(W_white)), 0.0)
     spread = 0.5 * variance**2 * (u - 2.0 * trace_T + float(np.sum(W_white * W_white.T)))
-    return mean, spread, 0.5 * variance**2 * u
+    return mean, spread, ROUND_OFF * variance**2 * u

@@ -30,7 +30,7 @@ class SquaredExponential:
         if not (np.isfinite(scale) and scale > 0.0):
             raise ValueError(f"scale must be positive and finite; got {scale}.")
         if lengths.ndim != 1 or not np.all(np.isfinite(lengths) & (lengths > 0.0)):
-            raise ValueError(f"lengthscales must be positive and finite, a scalar or a vector; got {lengthscales}.")
+            raise ValueError(f"lengthscales must be positive and finite, a scalar or a vector; got {lengths}.")
         object.__setattr__(self, "scale", float(scale))
         object.__setattr__(self, "lengthscales", lengths)
 

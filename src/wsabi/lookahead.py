@@ -60,7 +60,10 @@ class Lookahead:
         return cls(gp, measure, method, rows, weights, gp.factor.lower(), W, T)
 
     def variance_change(self, Q: Array) -> Array:
-        """⟨V[Z | D, ℓ(x*)]⟩ − V[Z | D], (M,), at candidates Q (M, D); most negative is best. O(N²) each."""
+        """⟨V[Z | D, ℓ(x*)]⟩ − V[Z | D], (M,), at candidates Q (M, D); most negative is best. O(N²) each.
+
+        A candidate that is a datum already is +inf: under L the expected change may be positive everywhere.
+        """
         kernel = self.gp.unit_kernel
         r = kernel(self.rows, Q)  # (N, M)
         half = solve_lower(self.L, r)
@@ -69,7 +72,7 @@ class Lookahead:
         a = solve_upper(self.L, half)  # R⁻¹r*  (N, M)
         safe = np.where(usable, c, 1.0)
         change = self._bq_change(Q, a, safe) if self.method == "bq" else self._warped_change(Q, a, safe)
-        return np.where(usable, change, 0.0)
+        return np.where(usable, change, np.inf)
 
     def _bq_change(self, Q: Array, a: Array, c: Array) -> Array:
         """−(∫C̃(x*, x)π(x)dx)²/C̃*: the values do not matter."""

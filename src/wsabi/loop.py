@@ -10,18 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from wsabi._linalg import JITTER, NumericalError
+from wsabi._linalg import NumericalError
 from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart, chart
+from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.engine.certificate import MIN_POINTS
+from wsabi.estimate import concluded, estimate_of, posterior_of, warnings_of
 from wsabi.evaluate import LikelihoodError, bad_values, evaluator
 from wsabi.kernels import SquaredExponential
-from wsabi.posterior import Posterior
 from wsabi.priors import as_prior
-from wsabi.result import ModelBelief, Reason, Record, Result
+from wsabi.result import Reason, Record, Result
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 
 __all__ = ["Integrator", "NoMassFound", "Progress", "default_budget", "integrate"]
+
+
+DEFAULT_TOL = 0.05  # of log Z: far below the factor of three that moves anyone's judgement of two models
 
 
 class NoMassFound(NumericalError):
@@ -67,11 +72,15 @@ class Integrator:
     def __init__(self, prior: Any, *, settings: Settings | None = None, rng: Seed = None) -> None:
         self.prior = as_prior(prior)
         self.settings = Settings() if settings is None else settings
-        self._chart = chart(self.prior)
-        self._model = SequentialModel(
-            self._chart.measure, self.settings, as_generator(rng), _base_kernel(self.settings.kernel, self._chart)
-        )
+        adaptive = self.settings.measure == "adaptive"
+        self._chart = chart(self.prior, gaussian=adaptive)
         dim = self._chart.dim
+        self._model: AdaptiveModel | SequentialModel
+        if adaptive:
+            self._model = AdaptiveModel(self._chart.measure, self.settings, as_generator(rng), default_budget(dim))
+        else:
+            kernel = _base_kernel(self.settings.kernel, self._chart)
+            self._model = SequentialModel(self._chart.measure, self.settings, as_generator(rng), kernel)
         self._points = np.empty((0, dim))
         self._base = np.empty((0, dim))
         self._log_l = np.empty(0)
@@ -181,11 +190,11 @@ class Integrator:
         """Add to the history, at every sample to begin with and then at every twentieth more: Z costs O(N²D)."""
         if self.n_evals < self._next_record:
             return
-        belief = self._model.belief()
-        if belief is None:
+        estimate = estimate_of(self._model)
+        if estimate is None:
             return
         self._next_record = self.n_evals + max(1, self.n_evals // 20)
-        self._history.append(Record(self.n_evals, self.seconds, belief.log_mean, belief.log_z_std))
+        self._history.append(Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std))
 
     def _progress(self, budget: int) -> Progress:
         last = self._history[-1] if self._history else Record(0, 0.0, math.nan, math.nan)
@@ -199,8 +208,9 @@ class Integrator:
         NoMassFound
             If nothing but −inf was told: there is no number to give.
         """
-        belief, gp = self._model.belief(), self._model.gp
-        if belief is None or gp is None:
+        model = concluded(self._model)
+        estimate = None if model is None else estimate_of(model, final=True)
+        if model is None or estimate is None:
             raise NoMassFound(
                 f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
                 "was tried. Check it at a point that should be feasible, or narrow the prior.",
@@ -208,58 +218,29 @@ class Integrator:
             )
         history = tuple(self._history)
         if not history or history[-1].n_evals < self.n_evals:
-            history += (Record(self.n_evals, self.seconds, belief.log_mean, belief.log_z_std),)
+            history += (Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std),)
         return Result(
             method=self.settings.method,
-            log_z=belief.log_mean,
-            log_z_std=belief.log_z_std,
-            model=belief,
+            log_z=estimate.log_z,
+            log_z_std=estimate.log_z_std,
+            model=estimate.model,
             n_evals=self.n_evals,
             seconds=self.seconds,
             converged=reason == "tolerance",
             reason=reason,
-            warnings=tuple(self._warnings(belief)),
+            warnings=tuple(warnings_of(model, estimate, self._model.log_l, self._noise)),
             names=self._chart.names,
             points=self._points.copy(),
             log_likelihoods=self._log_l.copy(),
             base_points=self._base.copy(),
             history=history,
-            fits=tuple(self._model.fits),
-            jitter=self._model.max_jitter,
+            fits=tuple(model.fits),
+            jitter=model.max_jitter,
             settings=self.settings,
-            posterior=Posterior.from_gp(
-                gp,
-                alpha=self._model.alpha,
-                method=self.settings.method,
-                measure=self._chart.measure,
-                chart=self._chart,
-                log_l_max=self._model.log_l_max,
-                log_z=belief.log_mean,
-            ),
+            posterior=posterior_of(model, self._chart, estimate),
+            certificate=estimate.certificate,
+            looks=tuple(model.looks) if isinstance(model, AdaptiveModel) else (),
         )
-
-    def _warnings(self, belief: ModelBelief) -> list[str]:
-        found = []
-        near = int(np.sum(self._model.log_l > self._model.log_l_max - 5.0))
-        if not math.isfinite(belief.log_mean):
-            found.append("the model's mean of Z is not positive: log Z has no estimate; use method 'wsabi-l'.")
-        if near <= self._chart.dim:
-            found.append(
-                f"only {near} of {self.n_evals} evaluations lie within 5 nats of the highest: the mass is hardly "
-                "explored, and neither the estimate nor its standard deviation can be trusted."
-            )
-        if belief.variance_clipped:
-            found.append("the variance of Z was lost in round-off and replaced by its round-off.")
-        if self._model.fits and self._model.fits[-1].at_bound:
-            found.append("a length-scale is at the end of its range: the model says little about that axis.")
-        if self._model.max_jitter > JITTER:
-            found.append(f"the kernel matrix needed a relative jitter of {self._model.max_jitter:.0e}.")
-        if self._noise > 0.0:
-            found.append(
-                f"one point was told two values {self._noise:.3g} nats apart: the likelihood is noisy, which the model "
-                "does not know; the first value was kept."
-            )
-        return found
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -279,6 +260,10 @@ class Integrator:
         See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
         total = self.n_evals + _checked_budget(budget, self._chart.dim, max_seconds)
+        if isinstance(self._model, AdaptiveModel):
+            # Where only time limits the run, shares of the budget refer to the usual number of evaluations.
+            self._model.plan(total if budget is not None else self.n_evals + default_budget(self._chart.dim))
+            tol = DEFAULT_TOL if tol is None else tol
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
         deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
         reason: Reason = "budget"
@@ -291,13 +276,13 @@ class Integrator:
                 if time.perf_counter() >= deadline:
                     reason = "time"
                     break
-                if tol is not None and self._settled(tol):
+                if tol and self._settled(tol):
                     reason = "tolerance"
                     break
         except KeyboardInterrupt:
             reason = "interrupted"
         except LikelihoodError as error:
-            if self._model.gp is not None:
+            if np.any(np.isfinite(self._log_l)):
                 error.result = self.result(reason="error")
             raise
         finally:
@@ -307,12 +292,15 @@ class Integrator:
     def _settled(self, tol: float) -> bool:
         """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
 
-        One record is not enough: the claim of a young model, whose length-scales have just jumped, may be far off.
+        One record is not enough: the claim of a young model, whose length-scales have just jumped, may be far off. Nor
+        is any claim that fresh points have not checked, where the settings ask for them.
         """
         if len(self._history) < 2 or self.n_evals < 4 * (self._chart.dim + 1):
             return False
         before, last = self._history[-2:]
         if last.n_evals != self.n_evals:
+            return False
+        if isinstance(self._model, AdaptiveModel) and self._model.n_certificate < MIN_POINTS:
             return False
         return max(before.log_z_std, last.log_z_std) < tol and abs(before.log_z - last.log_z) < tol
 
@@ -360,7 +348,8 @@ def integrate(
     prior : prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
     budget : number of evaluations; None is 50(D + 2), or no limit where ``max_seconds`` is given.
     max_seconds : wall-clock limit.
-    tol : stop when log Z is claimed to this standard deviation.
+    tol : stop when log Z is known to this standard deviation; None is 0.05 under the adaptive measure and no limit
+        under the prior, whose claim nothing checks; 0 spends the whole budget.
     rng : seed, Generator or None.
     settings : the algorithm's choices.
     batch : points chosen at a time, each aware of the others.

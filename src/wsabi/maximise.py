@@ -100,20 +100,22 @@ def cma_es(objective: Callable[[Array], Array], measure: Measure, start: Array, 
 
     dim = measure.dim
     options = {
-        "seed": int(rng.integers(1, 2**31 - 1)),
+        "seed": np.nan,  # leaves NumPy's global stream alone: the draws come from rng
+        "randn": lambda *shape: rng.standard_normal(shape),
         "verbose": -9,
         "maxfevals": 100 * (dim + 2),
         "tolfun": 1e-3,  # on the log acquisition
-        "CMA_stds": np.append(np.sqrt(np.diag(measure.cov)), np.ones(dim == 1)),
+        "CMA_stds": np.append(np.sqrt(np.diag(measure.cov)), np.ones(int(dim == 1))),
     }
     if isinstance(measure, Uniform):
-        pad = np.ones(dim == 1)
+        pad = np.ones(int(dim == 1))
         options["bounds"] = [np.append(measure.low, -10 * pad), np.append(measure.high, 10 * pad)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # cma warns about its own options, not about the objective
-        search = cma.CMAEvolutionStrategy(np.append(start, np.zeros(dim == 1)), 0.5, options)
+        search = cma.CMAEvolutionStrategy(np.append(start, np.zeros(int(dim == 1))), 0.5, options)
         while not search.stop():
             population = search.ask()
             values = objective(np.asarray(population)[:, :dim])
             search.tell(population, [-v if math.isfinite(v) else 1e10 for v in values.tolist()])
-        return np.asarray(search.result.xbest[:dim])
+        best = np.asarray(search.result.xbest[:dim])
+    return best if objective(best[None, :])[0] >= objective(start[None, :])[0] else start

@@ -88,7 +88,7 @@ class Gaussian:
     def __init__(self, mean: ArrayLike, cov: ArrayLike = 1.0, *, names: Sequence[str] | None = None) -> None:
         mean_ = _vector(mean, "mean")
         array = np.asarray(cov, dtype=np.float64)
-        if mean_.size == 1 and array.ndim >= 1 and array.shape[0] > 1:
+        if np.ndim(mean) == 0 and array.ndim >= 1 and array.shape[0] > 1:
             mean_ = np.full(array.shape[0], mean_[0])
         cov_, L = _covariance(array, mean_.size)
         object.__setattr__(self, "mean", mean_)
@@ -128,6 +128,24 @@ class Gaussian:
         return self.mean + as_generator(rng).standard_normal((n, self.dim)) @ self._L.T
 
 
+def _each_covariance(covs: ArrayLike | Sequence[ArrayLike], n: int, dim: int) -> list[ArrayLike]:
+    """The covariance of each of n components from one for all, or a sequence of n."""
+    if np.isscalar(covs) or (isinstance(covs, np.ndarray) and covs.ndim == 0):
+        return [covs] * n  # type: ignore[list-item]
+    each: list[ArrayLike] = list(covs)  # type: ignore[arg-type]
+    one_matrix = len(each) == dim and all(np.ndim(row) == 1 and np.size(row) == dim for row in each)
+    if one_matrix and dim > 1:
+        if n == dim:
+            raise ValueError(
+                f"covs of shape ({dim}, {dim}) may be one covariance or {n} vectors of variances; "
+                "give a list of matrices."
+            )
+        return [np.asarray(covs)] * n
+    if len(each) != n:
+        raise ValueError(f"covs must be a scalar, one ({dim}, {dim}) matrix or {n} covariances; got {len(each)}.")
+    return each
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
     """Σ_c w_c N(x; μ_c, Σ_c).
@@ -136,7 +154,7 @@ class GaussianMixture:
     ----------
     weights : (C,) positive; normalised to sum to one.
     means : (C, D) component means; a (C,) vector means D = 1.
-    covs : one covariance for all components, or a sequence of C, each as :class:`Gaussian` takes it.
+    covs : one scalar or (D, D) covariance for all components, or a sequence of C, each as :class:`Gaussian` takes it.
     """
 
     weights: Array
@@ -154,9 +172,7 @@ class GaussianMixture:
         means_ = means_[:, None] if means_.ndim == 1 else means_
         if means_.ndim != 2 or len(means_) != weights_.size:
             raise ValueError(f"means must have shape ({weights_.size}, D) to match weights; got {means_.shape}.")
-        each = [covs] * weights_.size if np.ndim(covs) == 0 else list(covs)  # type: ignore[arg-type]
-        if len(each) != weights_.size:
-            raise ValueError(f"covs must be a scalar or {weights_.size} covariances; got {len(each)}.")
+        each = _each_covariance(covs, *means_.shape)
         object.__setattr__(self, "weights", weights_ / weights_.sum())
         object.__setattr__(self, "components", tuple(Gaussian(m, c) for m, c in zip(means_, each, strict=True)))
         object.__setattr__(self, "names", _check_names(names, means_.shape[1]))

@@ -15,13 +15,13 @@ from wsabi._linalg import GrowingFactor, NumericalError, inverse_from_cholesky, 
 from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import AffineChart, Chart, MarginalChart
 from wsabi.gp import GP
-from wsabi.importance import LowSampleSizeWarning, Student, WeightedSamples, checked_size, resample, warn_if_few
+from wsabi.importance import ImportanceSample, LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
 from wsabi.kernels import SquaredExponential
 from wsabi.measures import Measure
 from wsabi.quadratic import QuadraticDensity
 from wsabi.warp import Method, likelihood_moments
 
-__all__ = ["LowSampleSizeWarning", "Marginal", "Posterior", "WeightedSamples"]
+__all__ = ["ImportanceSample", "LowSampleSizeWarning", "Marginal", "Posterior"]
 
 _BLOCK_ENTRIES = 2**22  # entries of one (points, data) block: 32 MB
 # Importance sampling: mostly from a Student density matched to the posterior, with a share of the prior, so that no
@@ -295,10 +295,10 @@ class Posterior:
         warn_if_few(weights)
         return self.chart.to_user(U[resample(weights, n, generator)])
 
-    def weighted_sample(self, n: int, rng: Seed = None) -> WeightedSamples:
+    def weighted_sample(self, n: int, rng: Seed = None) -> ImportanceSample:
         """n importance-weighted points, less those of zero density, with their effective sample size."""
         U, weights = self._importance(checked_size(n), as_generator(rng))
-        return WeightedSamples(self.chart.to_user(U), weights, self.names, self.chart.keyed)
+        return ImportanceSample(self.chart.to_user(U), weights, self.names, self.chart.keyed)
 
     def expect(
         self, f: Callable[[Any], object], *, n: int = 10_000, rng: Seed = 0, vectorized: bool = False

@@ -63,17 +63,22 @@ class QuadraticDensity:
         Notes
         -----
         Σ_ij A_ij W_ij N(u; m_ij, S) has first moment Σ B_ij m_ij and second moment Σ B_ij (S + m_ij m_ijᵀ), B = A ∘ W.
-        Both are taken about a reference point; a second pass takes them about the mean found by the first, for a
-        density much narrower than its distance from the measure's mean would otherwise lose its covariance to
-        cancellation. Memory O(N²).
+        Both are taken about the datum of highest density: a density much narrower than its distance from the measure's
+        mean would otherwise lose its covariance to cancellation. Memory O(N²).
         """
-        mean = self.measure.mean
-        for _ in range(2):
-            mass, first, second = self._sums(mean)
-            shift = first / mass
-            mean = mean + shift
+        reference = self._highest()
+        mass, first, second = self._sums(reference)
+        shift = first / mass
         cov = second / mass - np.outer(shift, shift)
-        return mass, mean, 0.5 * (cov + cov.T)
+        return mass, reference + shift, 0.5 * (cov + cov.T)
+
+    def _highest(self) -> Array:
+        """The x_n where f is highest, (D,)."""
+        R = self._kernel.gram(self.X)
+        form = self.constant + np.einsum("nm,nm->n", R @ self.A, R)
+        with np.errstate(divide="ignore"):
+            log_f = np.log(np.maximum(form, 0.0)) + self.measure.log_pdf(self.X)
+        return np.asarray(self.X[np.argmax(log_f)])
 
     def _sums(self, reference: Array) -> tuple[float, Array, Array]:
         """∫f, ∫(u − r)f (D,) and ∫(u − r)(u − r)ᵀf (D, D), r the reference (D,)."""
@@ -105,16 +110,18 @@ class QuadraticDensity:
         """The pairs' share of :meth:`_sums` under the box: per axis a normal N(x̄_ij, Λ/2) truncated to it."""
         n, dim = self.X.shape
         B = self.A * product_mean(self._kernel, box, self.X)
+        B = np.triu(B) + np.triu(B, 1)  # each pair once
+        sds = self.lengthscales / math.sqrt(2.0)
         first, second = np.zeros(dim), np.zeros((dim, dim))
         step = max(1, _BLOCK_ENTRIES // (n * dim))
         for start in range(0, n, step):
-            rows = slice(start, start + step)
-            midpoints = (0.5 * (self.X[rows, None, :] + self.X)).reshape(-1, dim)  # x̄_ij
-            means, variances = truncated_moments(midpoints, self.lengthscales / math.sqrt(2.0), box.low, box.high)
-            means -= reference
-            b = B[rows].reshape(-1)
-            first += b @ means
-            second += (means.T * b) @ means + np.diag(b @ variances)
+            left, right = self.X[start : start + step].T, self.X[start:].T
+            midpoints = (0.5 * (left[:, :, None] + right[:, None, :])).reshape(dim, -1)  # x̄_ij
+            means, variances = truncated_moments(midpoints, sds, box.low, box.high)
+            means -= reference[:, None]
+            b = B[start : start + step, start:].reshape(-1)
+            first += means @ b
+            second += (means * b) @ means.T + np.diag(variances @ b)
         return float(B.sum()), first, second
 
     def marginal(self, axis: int, grid: Array) -> Array:
@@ -243,17 +250,17 @@ def truncated_moments(centres: Array, sds: Array, low: Array, high: Array) -> tu
 
     Parameters
     ----------
-    centres : (M, D) y.
+    centres : (D, M) y, an axis to a row.
     sds, low, high : (D,).
 
     Returns
     -------
-    mean, variance : (M, D) each.
+    mean, variance : (D, M) each.
     """
     means, variances = np.empty_like(centres), np.empty_like(centres)
-    for d, (y, s, lo, hi) in enumerate(zip(centres.T, sds, low, high, strict=True)):
+    for d, (y, s, lo, hi) in enumerate(zip(centres, sds, low, high, strict=True)):
         moments = _narrow_moments if hi - lo < _NARROW * s else _wide_moments
-        means[:, d], variances[:, d] = moments(y, float(s), float(lo), float(hi))
+        means[d], variances[d] = moments(y, float(s), float(lo), float(hi))
     return means, variances
 
 

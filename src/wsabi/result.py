@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wsabi.posterior import Posterior
     from wsabi.weighted_samples import WeightedSamples
 
-__all__ = ["ModelBelief", "Reason", "Record", "Result"]
+__all__ = ["Certificate", "Look", "ModelBelief", "Reason", "Record", "Result"]
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 
@@ -40,7 +40,47 @@ class ModelBelief:
     @property
     def log_z_std(self) -> float:
         """√log(1 + V/E²), the standard deviation of log Z for a log-normal of these moments."""
-        return log_ratio_std(self.log_mean, self.log_var) if math.isfinite(self.log_mean) else math.inf
+        return log_ratio_std(self.log_mean, self.log_var)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The models' integral beside that of fresh independent points, and the two combined.
+
+    Attributes
+    ----------
+    log_z, log_z_std : the combination, which is the run's estimate.
+    model_log_z, model_log_z_std : the models' integral, with their variance, misfit between models and, where the fresh
+        points ask for it, what it takes to agree with them.
+    fresh_log_z, fresh_log_z_std : unbiased estimate from the fresh points, with the model as control variate.
+    difference : fresh less model, in standard errors of the fresh estimate.
+    n_points, effective_sample_size, pareto_k : of the fresh points' importance weights; k is NaN below 25 points.
+    wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
+    model_log_mean, model_log_var : log E[Z | D] and log V[Z | D] of the WSABI models alone.
+    """
+
+    log_z: float
+    log_z_std: float
+    model_log_z: float
+    model_log_z_std: float
+    fresh_log_z: float
+    fresh_log_z_std: float
+    difference: float
+    n_points: int
+    effective_sample_size: float
+    pareto_k: float
+    wsabi_share: float
+    model_log_mean: float
+    model_log_var: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """One search from fresh draws of the prior: what it cost, the log mass it ended on, and whether that was new."""
+
+    n_evals: int
+    log_z: float
+    outcome: Literal["new region", "known region", "negligible mass", "unfinished"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +108,8 @@ class Result:
     fits : outcome of every fit of the hyperparameters, length-scales in the model's coordinates.
     jitter : largest relative jitter that a kernel matrix needed.
     warnings : plain sentences; empty when all is well.
+    certificate : the models' integral beside that of fresh points; None where there were none (prior as measure).
+    looks : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
     settings : the algorithm's choices; None for baselines.
     posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
     """
@@ -90,6 +132,8 @@ class Result:
     jitter: float
     settings: Settings | None = field(repr=False)
     posterior: Posterior | WeightedSamples = field(repr=False)
+    certificate: Certificate | None = field(default=None, repr=False)
+    looks: tuple[Look, ...] = field(default=(), repr=False)
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""
@@ -110,6 +154,9 @@ class Result:
             ("method", self.method),
             ("stopped because", REASONS[self.reason]),
         ]
+        if self.certificate is not None and self.certificate.n_points:
+            check = f"{self.certificate.fresh_log_z:.6g} ± {self.certificate.fresh_log_z_std:.2g}"
+            rows.insert(2, ("fresh points", f"{check} from {self.certificate.n_points}"))
         lines = [f"{name:<16}{value}" for name, value in rows]
         lines += [f"{'warning':<16}{text}" for text in self.warnings]
         return "\n".join(lines)

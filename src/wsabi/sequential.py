@@ -37,12 +37,21 @@ class SequentialModel:
     ----------
     measure : π, in coordinates where its standard deviation is of order one.
     settings : method, acquisition, search, refit, alpha.
-    kernel : fixed kernel in the measure's coordinates, or None to learn it.
     rng : the stream of the first design, the pools and CMA-ES.
+    kernel : fixed kernel in the measure's coordinates, or None to learn it.
+    with_design : begin with a space-filling design; without, the caller brings the first data.
+    lengthscales : (D,) from which the first fit starts.
     """
 
     def __init__(
-        self, measure: Measure, settings: Settings, rng: np.random.Generator, kernel: SquaredExponential | None = None
+        self,
+        measure: Measure,
+        settings: Settings,
+        rng: np.random.Generator,
+        kernel: SquaredExponential | None = None,
+        *,
+        with_design: bool = True,
+        lengthscales: Array | None = None,
     ) -> None:
         self.measure = measure
         self.settings = settings
@@ -56,11 +65,11 @@ class SequentialModel:
         self.fits: list[FitRecord] = []
         self.max_jitter = 0.0
         self._pool: CandidatePool | None = None
-        self._lengthscales: Array | None = None
+        self._lengthscales = lengthscales
         self._next_fit = 0
         self._sd = np.sqrt(np.diag(measure.cov))
         n_initial = settings.initial or 2 * (measure.dim + 1)
-        self._design = list(spread_design(measure, n_initial, rng))
+        self._design = list(spread_design(measure, n_initial, rng)) if with_design else []
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -125,9 +134,18 @@ class SequentialModel:
         """The next n points, (n, D), given points already under way, (P, D)."""
         chosen = np.empty((0, self.measure.dim))
         while len(chosen) < n:
-            x = self._design.pop(0) if self._design else self._choose(np.concatenate([pending, chosen]))
+            x = self._next(np.concatenate([pending, chosen]))
             chosen = np.concatenate([chosen, x[None, :]])
         return chosen
+
+    def _next(self, pending: Array) -> Array:
+        """The next point (D,) of the first design that is not there already, or of the acquisition."""
+        taken = np.concatenate([self.X, pending])
+        while self._design:
+            x = self._design.pop(0)
+            if not np.any(np.all(taken == x, axis=1)):
+                return np.asarray(x)
+        return self._choose(pending)
 
     def _choose(self, pending: Array) -> Array:
         gp = self.gp
@@ -149,7 +167,10 @@ class SequentialModel:
     def _choose_by_lookahead(self, gp: GP) -> Array:
         lookahead = Lookahead.prepare(gp, self.measure, self.settings.method)
         points = self._ensure_pool(gp).points
-        start = points[np.argmin(lookahead.variance_change(points))]
+        change = lookahead.variance_change(points)
+        if not np.any(np.isfinite(change)):  # every candidate is a datum to the model: it is sure everywhere
+            return np.asarray(self.measure.sample(1, self.rng)[0])
+        start = points[np.argmin(change)]
         if self.settings.search == "pool":
             return np.asarray(start)
         return cma_es(lambda Q: -lookahead.variance_change(Q), self.measure, start, self.rng)
@@ -164,7 +185,7 @@ class SequentialModel:
     def _ensure_pool(self, gp: GP) -> CandidatePool:
         if self._pool is None:
             size = int(np.clip(256 * self.measure.dim, 512, 2048))
-            # Centres by (ℓπ)², the weight of the acquisition itself; steps of a length-scale, which is how far the
+            # Centres by ℓπ², the weight of the acquisition itself; steps of a length-scale, which is how far the
             # maximum of the variance lies from a datum, or of the measure where that is narrower.
             log_pi = self.measure.log_pdf(self.X)
             log_weights = np.where(np.isfinite(self.log_l), self.log_l - self.log_l_max, -745.0) + 2.0 * log_pi

@@ -11,7 +11,7 @@ from wsabi.warp import Method
 __all__ = ["Settings"]
 
 Acquisition = Literal["uncertainty", "expected-entropy"]
-MeasureChoice = Literal["prior"]
+MeasureChoice = Literal["adaptive", "prior"]
 Search = Literal["pool", "cma-es"]
 Refit = Literal["geometric", "every"]
 
@@ -25,23 +25,26 @@ class Settings:
     method : model of ℓ: WSABI-L (linearised), WSABI-M (moment-matched) or "bq", Bayes-Hermite (GP on ℓ itself).
     acquisition : "uncertainty", where ℓπ is most uncertain, or "expected-entropy", where the expected variance of Z
         after the sample is least.
-    measure : "prior": integrate against the prior itself.
+    measure : "adaptive", a measure that is located and matched to the posterior (:mod:`wsabi.engine`), or "prior",
+        plain WSABI against the prior itself.
     search : how the acquisition is maximised: "pool" of cached candidates with a gradient polish, or "cma-es".
     refit : when hyperparameters are learnt: as the data grow by a fifth ("geometric"), or at "every" sample.
     alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.warp.offset`).
     kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian or uniform), or
         None to learn it.
-    initial : size of the first design; None is 2(D + 1).
+    initial : size of the first design under the prior; None is 2(D + 1).
+    certify : share of the budget that the adaptive measure spends on fresh points to check the model with.
     """
 
     method: Method = "wsabi-l"
     acquisition: Acquisition = "uncertainty"
-    measure: MeasureChoice = "prior"
+    measure: MeasureChoice = "adaptive"
     search: Search = "pool"
     refit: Refit = "geometric"
     alpha: float | Literal["auto"] = "auto"
     kernel: SquaredExponential | None = None
     initial: int | None = None
+    certify: float = 0.2
 
     def __post_init__(self) -> None:
         _check_choice("method", self.method, Method)
@@ -53,8 +56,13 @@ class Settings:
             raise ValueError(f"alpha must be 'auto' or a fraction of min ℓ in [0, 1); got {self.alpha!r}.")
         if self.kernel is not None and not isinstance(self.kernel, SquaredExponential):
             raise TypeError(f"kernel must be a SquaredExponential or None; got {type(self.kernel).__name__}.")
-        if self.initial is not None and self.initial < 1:
-            raise ValueError(f"initial must be at least 1; got {self.initial}.")
+        if self.kernel is not None and self.measure == "adaptive":
+            raise ValueError("a fixed kernel needs measure='prior': the adaptive measure has coordinates of its own.")
+        if not 0.0 <= self.certify <= 0.5:
+            raise ValueError(f"certify must be a share between 0 and 0.5; got {self.certify!r}.")
+        whole = isinstance(self.initial, int) and not isinstance(self.initial, bool)
+        if self.initial is not None and not (whole and self.initial >= 1):
+            raise ValueError(f"initial must be a whole number, at least 1; got {self.initial!r}.")
 
     @classmethod
     def paper(cls, method: Method = "wsabi-l") -> Settings:
@@ -65,6 +73,7 @@ class Settings:
             search="cma-es",
             refit="every",
             alpha=0.8,  # paper p. 3, footnote
+            certify=0.0,
         )
 
 

@@ -59,7 +59,7 @@ class WeightedSamples:
     @property
     def dim(self) -> int:
         """Number of dimensions D."""
-        return self.points.shape[1]
+        return len(self.names)
 
     @property
     def effective_sample_size(self) -> float:

@@ -62,15 +62,16 @@ def annealed_importance_sampling(
     steps_per_temperature : Metropolis-Hastings moves at each of β_1 ... β_(K−1).
     step : standard deviation of the Gaussian proposal in units of the prior's, at every temperature; None lets the
         pilot choose one for each.
-    start_scale : standard deviation of p₀, a Gaussian centred on the prior mean, in units of the prior's; 1 is the prior
-        itself.
+    start_scale : standard deviation of p₀, a Gaussian centred on the prior mean, in units of the prior's; 1 is the
+        prior itself.
     batch : most chains moved together, and so most points in one call of a vectorised likelihood.
 
     Notes
     -----
-    A chain costs 1 + (K − 1)·steps evaluations. The pilot, a fifth of the budget, runs sixteen chains whose steps follow
-    their own acceptance; they are then thrown away, because a chain that tunes itself has no proper weight, and the
-    steps stay fixed. The history has a record after each completed batch of chains, batches growing by a third.
+    A chain costs 1 + (K − 1)·steps evaluations. The pilot, at most a fifth of the budget, runs sixteen chains whose
+    steps follow their own acceptance; they are then thrown away, because a chain that tunes itself has no proper
+    weight, and the steps stay fixed. The history has a record after each completed batch of chains, batches growing by
+    a third.
 
     Examples
     --------
@@ -128,8 +129,8 @@ def _plan(budget: int, n_temperatures: int | None, moves: int, *, tuned: bool) -
     cost = 1 + (n_temperatures - 1) * moves
     if main < 2 * cost:
         raise ValueError(
-            f"budget={budget} leaves {main} evaluations after tuning, and n_temperatures={n_temperatures} makes a chain "
-            f"cost {cost}: at least two chains are needed. Raise the budget or lower n_temperatures."
+            f"budget={budget} leaves {main} evaluations after tuning, and n_temperatures={n_temperatures} makes a "
+            f"chain cost {cost}: at least two chains are needed. Raise the budget or lower n_temperatures."
         )
     return _Plan(n_temperatures, main // cost, pilot)
 
@@ -186,9 +187,7 @@ class _Path:
 
 
 class _Annealing:
-    def __init__(
-        self, run: Run, path: _Path, plan: _Plan, spacing: Spacing, step: float | None, batch: int
-    ) -> None:
+    def __init__(self, run: Run, path: _Path, plan: _Plan, spacing: Spacing, step: float | None, batch: int) -> None:
         self._run, self._path, self._plan, self._spacing, self._batch = run, path, plan, spacing, batch
         # 2.38/√D times the target's sd is the classic random-walk step; at the hottest the target is the prior.
         self._step = 2.38 / math.sqrt(path.dim) if step is None else step

@@ -1,4 +1,4 @@
-"""Doubly-Bayesian quadrature, BBQ (Osborne et al. 2012, "Active learning of model evidence using Bayesian quadrature")."""
+"""BBQ, doubly-Bayesian quadrature (Osborne et al., NIPS 2012)."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ class _ActiveQuadrature:
 def expected_reduction(model: DoublyBayesianModel, Q: Array) -> Array:
     """V[Z | D] − ⟨V[Z | D, ℓ(x_a)]⟩, (A,), at Q (A, D): the variance of E[Z | D, ℓ(x_a)] over ℓ(x_a).
 
-    Data, candidates and length-scales stay. The GP on t gains the datum (x_a, t_a), which moves v at the candidates; the
-    GP on ℓ over Y gains (x_a, ℓ_a): E = ruleᵀv + (ℓ_a − k_aᵀK_Y⁻¹v)(w_a − k_aᵀK_Y⁻¹w)/C_Y(x_a).
+    Data, candidates and length-scales stay. The GP on t gains the datum (x_a, t_a), which moves v at the candidates;
+    the GP on ℓ over Y gains (x_a, ℓ_a): E = ruleᵀv + (ℓ_a − k_aᵀK_Y⁻¹v)(w_a − k_aᵀK_Y⁻¹w)/C_Y(x_a).
     """
     gp_l, gp_t = model.models()
     known = model.correction()
@@ -175,8 +175,11 @@ def _covariance(gp: GP, Q: Array, candidates: Array) -> tuple[Array, Array]:
     """C(x_a, x_a) (A,) and C(x_a, x_c) (A, M), in units of λ²."""
     L = gp.lower()
     V = solve_lower(L, gp.unit_kernel(gp.X, Q))
+    left = 1.0 - np.square(V).sum(axis=0)
+    if not len(candidates):
+        return left, np.empty((len(Q), 0))
     V_c = solve_lower(L, gp.unit_kernel(gp.X, candidates))
-    return 1.0 - np.square(V).sum(axis=0), gp.unit_kernel(Q, candidates) - V.T @ V_c
+    return left, gp.unit_kernel(Q, candidates) - V.T @ V_c
 
 
 def _nodes(model: DoublyBayesianModel, gp: GP, Q: Array, left: Array) -> tuple[Array, Array]:

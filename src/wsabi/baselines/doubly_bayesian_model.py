@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, jittered_cholesky, solve_lower, solve_upper
+from wsabi._linalg import NumericalError, cholesky, jittered_cholesky, solve_lower, solve_upper
 from wsabi._logspace import safe_log, scaled_likelihood
 from wsabi._types import Array
 from wsabi.baselines.tilted import TiltedMeasure
@@ -37,10 +37,14 @@ __all__ = ["GAMMA", "Correction", "DoublyBayesianModel", "inverse_log_transform"
 # γ, in units of the largest likelihood seen: what lies more than a factor of a hundred below it is as good as zero, and
 # t spans log 101 = 4.6, however many nats log ℓ spans.
 GAMMA = 0.01
+# Added to the diagonal of K_Y for g in V[Z]: g changes by some 1e-3 of λ, while its weights, whose signs alternate and
+# whose squares are summed, shrink a hundredfold; without it round-off hides any sd of Z below a few per cent.
+SMOOTHING = 1e-6
 LARGEST_T = 30.0  # 10¹¹ times the largest likelihood seen
 SHIFT = 0.05  # of log length-scale, for central differences: their error is of relative order SHIFT²
-# A candidate with less of its prior variance left adds nothing that its neighbours do not say, and spoils the factor.
-MIN_VARIANCE = 1e-4
+# A candidate with less of its prior variance left adds little that its neighbours do not say, and its value, which
+# comes from another model, would have to be fitted by weights that grow as 1/variance.
+MIN_VARIANCE = 1e-2
 
 
 def log_transform(likelihood: Array) -> Array:
@@ -49,13 +53,13 @@ def log_transform(likelihood: Array) -> Array:
 
 
 def inverse_log_transform(t: Array) -> Array:
-    """ℓ = γ(eᵗ − 1), with t < 0, which only a GP's mean can be, read as zero, and t so large that it overflows as 30."""
+    """ℓ = γ(eᵗ − 1), with t < 0, which only a GP's mean can be, read as zero, and t > 30 as 30."""
     return GAMMA * np.expm1(np.clip(t, 0.0, LARGEST_T))
 
 
 @dataclass(frozen=True)
 class Correction:
-    """The GP on ℓ over data and candidates, Y = (X, x_c).
+    """The GP on ℓ over data and candidates, Y = (X, x_c); there may be none, where the data say it all.
 
     Attributes
     ----------
@@ -211,11 +215,16 @@ class DoublyBayesianModel:
     def moments(self) -> tuple[float, float, bool]:
         """Mean and variance of Z for ℓ scaled to a maximum of one, and whether the variance was lost in round-off.
 
-        V = ∬ g C_t g' ππ' + (∂E/∂θ)ᵀ cov(θ) (∂E/∂θ): the second term is the uncertainty of the length-scales of t.
+        V = ∬ g C_t g' ππ' + (∂E/∂θ)ᵀ cov(θ) (∂E/∂θ): the second term is the uncertainty of the length-scales of t. In
+        the first, g is smoothed a little (see SMOOTHING).
         """
         gp_l, gp_t = self.models()
         correction = self.correction()
-        tilted = TiltedMeasure.build(gp_l.unit_kernel, self.measure, correction.points, correction.weights, GAMMA)
+        K = gp_l.unit_kernel.gram(correction.points)
+        K[np.diag_indices_from(K)] += SMOOTHING
+        L = cholesky(K)
+        weights = solve_upper(L, solve_lower(L, correction.values))
+        tilted = TiltedMeasure.build(gp_l.unit_kernel, self.measure, correction.points, weights, GAMMA)
         total, size = tilted.twice(gp_t.unit_kernel)
         half = solve_lower(gp_t.lower(), tilted.against(gp_t.unit_kernel, self.X))
         floor = float(np.finfo(float).eps) * size
@@ -235,7 +244,7 @@ class DoublyBayesianModel:
 
 
 def _spread_subset(gp: GP, pool: Array, log_weights: Array, n: int) -> Array:
-    """Indices of up to n points of the pool, each with the largest weight² × variance left by data and points before it.
+    """Indices of up to n points of the pool, each of the largest weight² × variance left by data and points before it.
 
     A Cholesky factorisation of the pool's posterior covariance with weighted pivots, O(n(N + n)) per point.
     """
@@ -246,7 +255,7 @@ def _spread_subset(gp: GP, pool: Array, log_weights: Array, n: int) -> Array:
     chosen: list[int] = []
     while len(chosen) < n:
         usable = left > MIN_VARIANCE
-        if not usable.any() and chosen:
+        if not usable.any():
             break
         best = int(np.argmax(np.where(usable, 2.0 * log_weights + np.log(np.maximum(left, MIN_VARIANCE)), -np.inf)))
         k = len(chosen)

@@ -77,7 +77,7 @@ class _SimpleMonteCarlo:
         posterior = WeightedSamples.from_log_weights(run.points.copy(), run.log_f, space.names, keyed=space.keyed)
         size = self._moments.effective_size
         warnings = (
-            f"the draws are worth only {size:.1f} effective ones: a few likelihoods make up the sum, the standard error "
-            "is itself uncertain, and mass may have been missed.",
+            f"the draws are worth only {size:.1f} effective ones: a few likelihoods make up the sum, the standard "
+            "error is itself uncertain, and mass may have been missed.",
         )
         return Summary(belief, posterior, warnings if size < FEW else ())

@@ -16,6 +16,8 @@ from wsabi.sequential import SequentialModel
 
 __all__ = ["PassiveQuadrature"]
 
+VISIBLE = 1e-3  # a datum missed by a thousandth of the largest likelihood
+
 
 class PassiveQuadrature:
     """Points from ``propose``, a model of ℓ or ℓ̃ on them, closed-form moments of Z.
@@ -31,14 +33,17 @@ class PassiveQuadrature:
         self._run, self._model, self._propose = run, model, propose
 
     def advance(self) -> bool:
+        """Evaluate the next points and add them to the model."""
         U = self._propose(self._run.chunk(self._run.budget))
         self._model.observe(U, self._run.evaluate(U))
         return True
 
     def belief(self) -> ModelBelief | None:
+        """The model's closed-form moments of Z."""
         return self._model.belief()
 
     def summary(self) -> Summary | None:
+        """Moments, posterior and warnings from every evaluation of the run."""
         run, model = self._run, self._model
         known = len(model.X)
         if known < run.n_evals:  # a batch was cut short: its points count like any others
@@ -67,6 +72,13 @@ class PassiveQuadrature:
             found.append("the variance of Z was lost in round-off and replaced by its round-off.")
         if model.fits and model.fits[-1].at_bound:
             found.append("a length-scale is at the end of its range: the model says little about that axis.")
+        gp = model.gp
+        # λ√ε is what the jitter lets the model miss a datum by; ℓ̃ is at most √2, and ℓ one.
+        if gp is not None and gp.scale * math.sqrt(gp.jitter) > VISIBLE:
+            found.append(
+                f"the model's scale is {gp.scale:.3g} times the largest likelihood: no length-scale fits the data, and "
+                "the jitter does the work of noise; the estimate can be off by any factor."
+            )
         if model.max_jitter > JITTER:
             found.append(f"the kernel matrix needed a relative jitter of {model.max_jitter:.0e}.")
         return found

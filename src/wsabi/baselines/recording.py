@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.charts import chart
 from wsabi.evaluate import LikelihoodError, evaluator
@@ -25,7 +26,7 @@ __all__ = ["Callback", "Estimator", "OutOfTime", "Run", "Summary", "whole_number
 Callback = Callable[[Progress], object]
 
 
-class OutOfTime(Exception):  # noqa: N818 - an end, not an error
+class OutOfTime(Exception):
     """The clock ran out inside a batch; what was evaluated of it is kept."""
 
 
@@ -44,7 +45,7 @@ class Estimator(Protocol):
     """A method at work on a :class:`Run`."""
 
     def advance(self) -> bool:
-        """Evaluate some more points; False if the rest of the budget is of no use."""
+        """Evaluate some more points; False if these were the last, whatever is left of the budget."""
 
     def belief(self) -> ModelBelief | None:
         """The estimate now, or None while there is none."""
@@ -171,13 +172,17 @@ class Run:
             With the result of everything before it.
         NoMassFound
             If no evaluation has a positive likelihood.
+        NumericalError
+            If there is none in what the estimator counts, or it was stopped before its first estimate.
         """
         reason: Reason = "budget"
+        more = True
         try:
-            while self.remaining and estimator.advance():
-                self._record(estimator)
-                if self.out_of_time:
+            while more and self.remaining:
+                if self.n_evals and self.out_of_time:
                     raise OutOfTime
+                more = estimator.advance()
+                self._record(estimator)
         except OutOfTime:
             reason = "time"
         except KeyboardInterrupt:
@@ -188,12 +193,22 @@ class Run:
             raise
         summary = estimator.summary()
         if summary is None:
-            raise NoMassFound(
-                f"{self.method} found no positive likelihood in {self.n_evals} evaluations: there is no estimate to "
-                "give. Check the likelihood at a point that should be feasible, narrow the prior, or raise the budget.",
-                (self.points.copy(), self._rows[: self.n_evals, -2].copy()),
-            )
+            raise self._no_estimate()
         return self._result(summary, reason)
+
+    def _no_estimate(self) -> NumericalError:
+        state = (self.points.copy(), self._rows[: self.n_evals, -2].copy())
+        if np.any(self.log_f > -np.inf):
+            return NumericalError(
+                f"{self.method} has no estimate after {self.n_evals} evaluations: no chain that started where the "
+                "likelihood is positive is complete. Raise the budget or the time, or narrow the prior.",
+                state,
+            )
+        return NoMassFound(
+            f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it was "
+            "tried. Check it at a point that should be feasible, or narrow the prior.",
+            state,
+        )
 
     @property
     def seconds(self) -> float:
@@ -203,7 +218,10 @@ class Run:
     def _record(self, estimator: Estimator) -> None:
         """Add to the history, at every evaluation to begin with and then at every twentieth more; call back."""
         if self.n_evals >= self._next_record:
-            belief = estimator.belief()
+            try:
+                belief = estimator.belief()
+            except NumericalError:  # a record is left out, the run goes on; at the end it would be the user's to know
+                belief = None
             if belief is not None:
                 self._next_record = self.n_evals + max(1, self.n_evals // 20)
                 self._history.append(Record(self.n_evals, self.seconds, belief.log_mean, belief.log_z_std))

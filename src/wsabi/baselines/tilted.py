@@ -1,7 +1,7 @@
-"""Integrals of g(x) = Σ_i a_i k(x, x_i) + γ times a Gaussian or mixture measure, against a kernel of other length-scales.
+"""Integrals of g(x) = Σ_i a_i k(x, x_i) + γ times a Gaussian or mixture measure, against a second kernel.
 
 g π is a sum of Gaussians with signed weights, since k(x, x_i) N(x; μ, Σ) = c_i N(x; P x_i + (I − P)μ, S) with
-P = Σ(Λ + Σ)⁻¹ and S = Σ − PΣ; a second kernel only widens each of them.
+P = Σ(Λ + Σ)⁻¹ and S = Σ − PΣ; the second kernel, of other length-scales, only widens each of them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ class TiltedMeasure:
         cls, kernel: SquaredExponential, measure: Gaussian | GaussianMixture, X: Array, weights: Array, constant: float
     ) -> TiltedMeasure:
         """For g(x) = Σ_i a_i k(x, x_i) + γ: X (N, D), weights a (N,), constant γ."""
-        one = isinstance(measure, Gaussian)
-        shares = [1.0] if one else measure.weights.tolist()
+        if isinstance(measure, Gaussian):
+            components = [(1.0, measure)]
+        else:
+            components = list(zip(measure.weights.tolist(), measure.components, strict=True))
         parts = []
-        for share, gaussian in zip(shares, (measure,) if one else measure.components, strict=True):
+        for share, gaussian in components:
             L = cholesky(np.diag(np.square(kernel.lengthscales)) + gaussian.cov)
             half = solve_lower(L, gaussian.cov)
             P = solve_upper(L, half).T

@@ -12,6 +12,7 @@ from wsabi._types import Array
 from wsabi.plots.style import COLOURS, LABELS, LINES, TRUTH, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -100,9 +101,9 @@ def _draw_line(axis: Axes, line: Line) -> None:
 
 def _common_legend(figure: Figure) -> None:
     """Every label once, in the order of first appearance."""
-    found = {}
+    found: dict[str, Artist] = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if found:
-        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(len(found), 4))
+        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(len(found), 4))

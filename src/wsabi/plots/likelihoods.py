@@ -53,6 +53,8 @@ def likelihood_panels(panels: Sequence[LikelihoodPanel], *, band_label: str = "9
         axes = figure.subplots(1, max(len(panels), 1), sharey=True, squeeze=False)[0]
         for axis, panel in zip(axes, panels, strict=False):
             _draw_panel(axis, panel, band_label)
+        bottom, top = axes[0].get_ylim()
+        axes[0].set_ylim(bottom, top + 0.18 * (top - bottom))  # room for the remarks
         axes[0].set_ylabel("likelihood ℓ(x)")
         _legend_below(figure, axes[0])
     return figure
@@ -100,12 +102,16 @@ def density_with_bands(
     truth : (M,) ℓ(x).
     points, values : (N,) samples.
     """
+    from matplotlib.colors import LogNorm
+
     with new_figure(7.2, 4.2) as figure:
         axis = figure.subplots()
-        # Each column by its own maximum: the density near a sample is a spike hundreds of times the rest.
-        shade = density / np.maximum(density.max(axis=0), 1e-300)
-        image = axis.pcolormesh(x, 0.5 * (edges[1:] + edges[:-1]), shade, cmap="Blues", vmax=1.25, rasterized=True)
-        figure.colorbar(image, ax=axis, label="density of ℓ(x), maximum 1 at each x", fraction=0.04, pad=0.02)
+        # Logarithmic: χ² with one degree of freedom has an infinite peak at its foot.
+        shade = np.ma.masked_less_equal(density, 0.0)
+        norm = LogNorm(0.02, 20.0)
+        centres = 0.5 * (edges[1:] + edges[:-1])
+        image = axis.pcolormesh(x, centres, shade, cmap="Greys", norm=norm, alpha=0.75, rasterized=True)
+        figure.colorbar(image, ax=axis, label="probability density of ℓ(x)", fraction=0.04, pad=0.02, extend="both")
         for band in bands:
             colour, dashes = COLOURS[band.method], LINES[band.method] or (None, None)
             axis.plot(band.x, band.mean, color=colour, label=f"{LABELS[band.method]} mean")

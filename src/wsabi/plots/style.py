@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "LABELS", "LINES", "MissingMatplotlib", "TRUTH", "new_figure", "require_matplotlib", "save"]
+__all__ = ["COLOURS", "LABELS", "LINES", "TRUTH", "MissingMatplotlib", "new_figure", "require_matplotlib", "save"]
 
-# The palette of Okabe and Ito (2008), which keeps its hues apart for the colour-blind. Methods never shown in one figure
-# may share a colour; methods in one figure differ in line style as well, so that the figure survives a grey printer.
+# The palette of Okabe and Ito (2008), which keeps its hues apart for the colour-blind. Methods never shown in one
+# figure may share a colour; methods in one figure differ in line style as well, for grey printers.
 COLOURS: dict[str, str] = {
     "wsabi-l": "#0072B2",
     "wsabi-m": "#D55E00",
@@ -25,6 +25,7 @@ COLOURS: dict[str, str] = {
     "bbq": "#5B4A3F",
     "wsabi-l-passive": "#0072B2",
     "wsabi-m-passive": "#D55E00",
+    "wsabi-l-alpha-0": "#56B4E9",
 }
 LINES: dict[str, tuple[float, ...]] = {  # dashes in points; empty is a solid line
     "wsabi-l": (),
@@ -37,6 +38,7 @@ LINES: dict[str, tuple[float, ...]] = {  # dashes in points; empty is a solid li
     "bbq": (1.0, 1.0, 1.0, 3.0),
     "wsabi-l-passive": (1.0, 2.5),
     "wsabi-m-passive": (1.0, 2.5),
+    "wsabi-l-alpha-0": (4.0, 1.5),
 }
 LABELS: dict[str, str] = {
     "wsabi-l": "WSABI-L",
@@ -49,9 +51,10 @@ LABELS: dict[str, str] = {
     "bbq": "BBQ",
     "wsabi-l-passive": "WSABI-L model, prior draws",
     "wsabi-m-passive": "WSABI-M model, prior draws",
+    "wsabi-l-alpha-0": "WSABI-L with α = 0",
 }
 TRUTH = "#333333"
-RC: dict[str, object] = {
+RC: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 9.5,
     "axes.spines.top": False,

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from wsabi._types import Array
-from wsabi.result import Result
+from wsabi.result import Record
 
-__all__ = ["Table", "Trace", "at_times", "common_times", "log_density_of_truth", "trace_table"]
+__all__ = ["Cell", "Table", "Trace", "at_times", "common_times", "log_density_of_truth", "trace_table"]
 
 Cell = str | int | float
 
@@ -58,20 +58,29 @@ class Trace:
     note: str = ""
 
     @classmethod
-    def from_result(
-        cls, result: Result, *, problem: str, method: str, seed: int, truth: tuple[float, float], note: str = ""
-    ) -> Trace:
-        """The history of a result."""
-        history = result.history
+    def from_records(
+        cls, records: Sequence[Record], *, problem: str, method: str, seed: int, truth: tuple[float, float],
+        interrupted: bool = False, note: str = "",
+    ) -> Trace:  # fmt: skip
+        """From the history of a run; ``truth`` is log Z and its standard error."""
         return cls(
             problem, method, seed,
-            n_evals=np.array([record.n_evals for record in history]),
-            seconds=np.array([record.seconds for record in history]),
-            log_z=np.array([record.log_z for record in history]),
-            log_z_std=np.array([record.log_z_std for record in history]),
-            log_z_true=truth[0], log_z_true_std=truth[1],
-            interrupted=result.reason == "interrupted", note=note,
+            n_evals=np.array([float(record.n_evals) for record in records]),
+            seconds=np.array([record.seconds for record in records]),
+            log_z=np.array([record.log_z for record in records]),
+            log_z_std=np.array([record.log_z_std for record in records]),
+            log_z_true=truth[0], log_z_true_std=truth[1], interrupted=interrupted, note=note,
         )  # fmt: skip
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds until the last record; a hundredth where there is none."""
+        return float(self.seconds[-1]) if len(self.seconds) else 0.01
+
+    @property
+    def evaluations(self) -> float:
+        """Evaluations until the last record."""
+        return float(self.n_evals[-1]) if len(self.n_evals) else 0.0
 
     @property
     def final_error(self) -> float:
@@ -89,7 +98,7 @@ class Trace:
             return np.abs(np.expm1(self.log_z - self.log_z_true))
 
     def seconds_to_reach(self, error: float) -> float:
-        """First recorded time from which |log Z − log Z_true| stays under ``error`` to the end; inf if it never does."""
+        """First recorded time from which |log Z − log Z_true| stays under ``error`` to the end, or inf."""
         late = np.flatnonzero(~(np.abs(self.log_z - self.log_z_true) < error))
         first = 0 if not late.size else int(late[-1]) + 1
         return float(self.seconds[first]) if first < len(self.seconds) else math.inf

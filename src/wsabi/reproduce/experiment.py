@@ -12,7 +12,7 @@ from wsabi.reproduce.curves import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Claim", "Digest", "Experiment", "Plan", "Verdict", "decide"]
+__all__ = ["Amount", "Claim", "Digest", "Experiment", "Plan", "Verdict", "decide"]
 
 Verdict = Literal["holds", "holds in part", "does not hold", "not decided"]
 
@@ -37,6 +37,18 @@ class Plan:
     seed: int = 0
     data: Path | None = None
     tell: Callable[[str], object] = _ignore
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number of samples, seeds or functions: in full, and for a quick look."""
+
+    full: int
+    quick: int
+
+    def of(self, plan: Plan) -> int:
+        """The number for that plan."""
+        return self.quick if plan.quick else self.full
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,22 @@ from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 from wsabi.warp import Method, latent_values, likelihood_moments, offset
 
-__all__ = ["ALPHA", "DOMAIN", "N_SAMPLES", "PRIOR", "Bumps", "LineModel", "SHOWN", "active", "grid_model", "random_bumps"]
+__all__ = [
+    "ALPHA",
+    "DOMAIN",
+    "NORMAL_95",
+    "N_SAMPLES",
+    "PRIOR",
+    "SHOWN",
+    "Bumps",
+    "LineModel",
+    "active",
+    "conditioned",
+    "grid_model",
+    "random_bumps",
+]
 
+NORMAL_95 = 1.959964  # half a 95 % interval, in standard deviations
 ALPHA = 0.8  # paper p. 3, footnote
 N_SAMPLES = 15
 PRIOR = Gaussian([0.0], 4.0)
@@ -56,10 +70,10 @@ class Bumps:
 SHOWN = Bumps(np.array([1.0, 0.45, 0.75]), np.array([-2.2, 0.4, 2.6]), np.array([0.75, 0.9, 0.5]))
 
 
-def random_bumps(rng: np.random.Generator) -> Bumps:
-    """Two to five bumps: centres within two prior sds, widths 0.4 to 1.2, heights 0.2 to 1."""
+def random_bumps(rng: np.random.Generator, widths: tuple[float, float]) -> Bumps:
+    """Two to five bumps: centres within two prior sds, heights 0.2 to 1, widths uniform between the two given."""
     n = int(rng.integers(2, 6))
-    return Bumps(rng.uniform(0.2, 1.0, n), rng.uniform(-4.0, 4.0, n), rng.uniform(0.4, 1.2, n))
+    return Bumps(rng.uniform(0.2, 1.0, n), rng.uniform(-4.0, 4.0, n), rng.uniform(*widths, n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +110,8 @@ def conditioned(method: Method, points: Array, log_l: Array, lengthscale: float 
     l_tilde = latent_values(likelihood, alpha, method)
     if lengthscale is None:
         sd = math.sqrt(PRIOR.cov[0, 0])
-        lengthscale = sd * float(fit_lengthscales(points[:, None] / sd, l_tilde, prior=LengthscalePrior.for_dim(1)).lengthscales[0])
+        fit = fit_lengthscales(points[:, None] / sd, l_tilde, prior=LengthscalePrior.for_dim(1))
+        lengthscale = sd * float(fit.lengthscales[0])
     gp = condition(points[:, None], l_tilde, np.array([lengthscale]))
     return LineModel(method, gp, alpha, math.exp(log_l_max), points, np.exp(log_l))
 

@@ -1,0 +1,164 @@
+"""GP on log ℓ: a quadratic with Gaussian-distributed coefficients plus a squared-exponential remainder.
+
+A log-likelihood of hundreds of nats is out of reach of any warp of ℓ, but close to a quadratic where it matters. The
+quadratic is part of the kernel (Bayesian linear regression on 1, y, yyᵀ), so what the data leave open about its
+coefficients is part of the predictive variance, and no count of points has to be reached before it can be used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from wsabi._linalg import NumericalError, cholesky, inverse_from_cholesky, solve_lower, solve_upper
+from wsabi._types import Array
+
+__all__ = ["LogSurrogate", "fit_log_surrogate"]
+
+# Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. The quadratic part has a large diagonal, and
+# what is modelled is a logarithm, where 1e-4 of its range is far below what matters.
+JITTER = 1e-8
+OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
+SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
+
+
+@dataclass(frozen=True)
+class LogSurrogate:
+    """Posterior of log ℓ − top given values at Y, in whitened coordinates.
+
+    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½|y − y'|²/l²), t the temperature.
+
+    Attributes
+    ----------
+    Y : (N, D) points.
+    L : (N, N) lower factor of the kernel matrix with noise.
+    weights : (N,) K⁻¹ values.
+    theta : (3,) log l, log λ, log c.
+    temperature : t, the unit of the values.
+    """
+
+    Y: Array
+    L: Array
+    weights: Array
+    theta: Array
+    temperature: float
+
+    def _kernel(self, P: Array) -> Array:
+        """k(p_m, y_n), (M, N)."""
+        length, scale, curvature = np.exp(self.theta)
+        inner = P @ self.Y.T
+        squares = np.square(P).sum(axis=1)[:, None] + np.square(self.Y).sum(axis=1) - 2.0 * inner
+        k = scale**2 * np.exp(-0.5 * np.maximum(squares, 0.0) / length**2)
+        k += np.square(0.5 * curvature * inner)
+        k += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
+        return np.asarray(k)
+
+    def mean(self, P: Array) -> Array:
+        """Predictive mean, (M,), at P (M, D)."""
+        return self._kernel(P) @ self.weights
+
+    def predict(self, P: Array) -> tuple[Array, Array]:
+        """Predictive mean and variance, (M,) each, at P (M, D)."""
+        _, scale, curvature = np.exp(self.theta)
+        k = self._kernel(P)
+        V = solve_lower(self.L, k.T)
+        squares = np.square(P).sum(axis=1)
+        prior = scale**2 + np.square(0.5 * curvature * squares)
+        prior += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares)
+        # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
+        return k @ self.weights, np.maximum(prior - np.square(V).sum(axis=0), 1e-8)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What the marginal likelihood needs that does not depend on θ."""
+
+    Y: Array
+    values: Array
+    noise: Array
+    temperature: float
+    inner: Array
+    squares: Array
+
+    @property
+    def theta_mean(self) -> Array:
+        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), λ and c one temperature."""
+        log_t = math.log(self.temperature)
+        return np.array([0.5 * math.log(self.Y.shape[1]) + 0.5, log_t, log_t])
+
+    def matrices(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Squared-exponential part, quadratic part, and the whole kernel matrix with noise, (N, N) each."""
+        length, scale, curvature = np.exp(theta)
+        smooth = scale**2 * np.exp(-0.5 * self.squares / length**2)
+        quadratic = np.square(0.5 * curvature * self.inner)
+        K = smooth + quadratic + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * self.inner)
+        diagonal = np.diag_indices_from(K)
+        K[diagonal] += self.noise + JITTER * float(np.mean(K[diagonal]))
+        return smooth, quadratic, K
+
+
+# Prior sd of log l, log λ, log c: l within a factor of 4, the others within 20, at two sds.
+THETA_SD = np.array([0.7, 1.5, 1.5])
+THETA_REACH = np.array([2.5, 7.0, 4.0])  # the search stays this far from the prior's centre, in log
+
+
+def _objective(data: _Data, theta: Array) -> tuple[float, Array]:
+    """−log p(values | θ) − log p(θ) and its gradient (3,)."""
+    smooth, quadratic, K = data.matrices(theta)
+    try:
+        L = cholesky(K)
+    except NumericalError:
+        return 1e10, np.zeros(3)
+    half = solve_lower(L, data.values)
+    weights = solve_upper(L, half)
+    A = np.outer(weights, weights) - inverse_from_cholesky(L)
+    z = (theta - data.theta_mean) / THETA_SD
+    length = math.exp(theta[0])
+    slopes = np.array([np.sum(A * smooth * data.squares) / length**2, 2 * np.sum(A * smooth), 2 * np.sum(A * quadratic)])
+    value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
+    return value, -0.5 * slopes + z / THETA_SD
+
+
+def _learn(data: _Data, warm: Array | None) -> Array:
+    """MAP θ (3,) by L-BFGS-B, from the better of ``warm`` and the prior's centre.
+
+    The warm start alone is not enough: q may have changed shape since, and where the kernel matrix cannot be factored
+    the search has no slope to leave by.
+    """
+    from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
+
+    low, high = data.theta_mean - THETA_REACH, data.theta_mean + THETA_REACH
+    starts = [data.theta_mean] if warm is None else [np.clip(warm, low, high), data.theta_mean]
+    start = min(starts, key=lambda theta: _objective(data, theta)[0])
+    found = minimize(
+        lambda theta: _objective(data, theta),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(low, high, strict=True)),
+        options={"maxiter": 20, "ftol": 1e-5},
+    )
+    return np.asarray(found.x) if found.fun <= _objective(data, start)[0] else start
+
+
+def fit_log_surrogate(
+    Y: Array, values: Array, noise: Array, *, temperature: float, theta: Array | None = None, learn: bool = True
+) -> LogSurrogate:
+    """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
+
+    Raises
+    ------
+    NumericalError
+        If the kernel matrix cannot be factored.
+    """
+    inner = Y @ Y.T
+    norms = np.diag(inner)
+    squares = np.maximum(norms[:, None] + norms - 2.0 * inner, 0.0)
+    data = _Data(Y, values, noise, temperature, inner, squares)
+    if learn or theta is None:
+        theta = _learn(data, theta)
+    L = cholesky(data.matrices(theta)[2])
+    weights = solve_upper(L, solve_lower(L, values))
+    return LogSurrogate(Y, L, weights, theta, temperature)

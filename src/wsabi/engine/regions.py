@@ -1,0 +1,203 @@
+"""Recentre and integrate: f = ℓπ/q against a mixture q of regions, one WSABI model in the coordinates of each.
+
+With q = Σ w_k q_k, Z = ∫ (ℓπ/q) q = Σ_k w_k ∫ f q_k: the regions are a smooth partition of the same f, and each term is
+a Gaussian-measure integral of the kind :mod:`wsabi.integral` solves, in coordinates where q_k is standard normal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wsabi._linalg import NumericalError, square_distances
+from wsabi._types import Array
+from wsabi.engine.explorer import Explorer, Frame
+from wsabi.measures import Gaussian, Measure
+from wsabi.sequential import SequentialModel
+from wsabi.settings import Settings
+from wsabi.warp import likelihood_moments
+
+__all__ = ["Region", "Regions", "inflation"]
+
+MAX_DATA = 400  # points per region's model, the nearest to its centre: the price of a fit grows with their cube
+TWIN = 1e-4  # two points closer than this, in sds of q, tell the model the same thing and spoil its conditioning
+
+
+def inflation(dim: int) -> float:
+    """Variance of q over that of the posterior, 1 + 4/max(D, 2): three in one and two dimensions, 1.4 in ten.
+
+    Wider is safer in the tails, where f must not grow; but √f of a Gaussian posterior then narrows to √(2/(s² − 1)) of
+    q's width in every dimension at once. 1 + 4/D holds D(s² − 1), the curvature at a typical point of q, fixed.
+    """
+    return 1.0 + 4.0 / max(dim, 2)
+
+
+@dataclass
+class Region:
+    """One component q_k, its explorer (surrogate of log ℓ) and its WSABI model of f."""
+
+    explorer: Explorer
+    frame: Frame
+    log_weight: float
+    model: SequentialModel
+    members: list[int] = field(default_factory=list)
+    log_variance: float = math.inf
+
+    @property
+    def reach(self) -> float:
+        """Radius, in sds of q, within which data belong to the model: nearly all of q lies inside √D + 3."""
+        return math.sqrt(len(self.frame.mean)) + 4.0
+
+    def radius(self, X: Array) -> Array:
+        """Distance of X (N, D) from the centre in sds of q, (N,)."""
+        return np.asarray(np.sqrt(np.square(self.frame.whiten(X)).sum(axis=1)))
+
+    def log_density(self, X: Array) -> Array:
+        """log q_k, (N,)."""
+        Y = self.frame.whiten(X)
+        return -0.5 * np.square(Y).sum(axis=1) - 0.5 * X.shape[1] * math.log(2 * math.pi) - self.frame.log_det
+
+
+class Regions:
+    """The mixture q with the model of f on it.
+
+    Parameters
+    ----------
+    measure : the prior in base coordinates.
+    explorers : one per region, each at temperature one.
+    X, log_l : (N, D) and (N,) training data.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        settings: Settings,
+        rng: np.random.Generator,
+        explorers: list[Explorer],
+        X: Array,
+        log_l: Array,
+        lengthscales: list[Array | None],
+    ) -> None:
+        self.measure = measure
+        self.settings = settings
+        log_z = np.array([explorer.log_z for explorer in explorers])
+        log_weights = log_z - np.logaddexp.reduce(log_z)
+        standard = Gaussian(np.zeros(measure.dim))
+        self.parts = []
+        for explorer, log_weight, warm in zip(explorers, log_weights, lengthscales, strict=True):
+            frame = explorer.frame.scaled(inflation(measure.dim))
+            model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
+            self.parts.append(Region(explorer, frame, float(log_weight), model))
+        for part in self.parts:
+            self._fill(part, X, log_l)
+
+    @property
+    def weights(self) -> Array:
+        """(K,) w_k."""
+        return np.exp([part.log_weight for part in self.parts])
+
+    def log_q(self, X: Array) -> Array:
+        """log q, (N,)."""
+        return np.asarray(np.logaddexp.reduce(self.log_terms(X), axis=0))
+
+    def log_terms(self, X: Array) -> Array:
+        """log w_k q_k, (K, N)."""
+        return np.stack([part.log_weight + part.log_density(X) for part in self.parts])
+
+    def log_f(self, X: Array, log_l: Array) -> Array:
+        """log ℓπ/q, (N,)."""
+        return np.asarray(log_l + self.measure.log_pdf(X) - self.log_q(X))
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def _fill(self, part: Region, X: Array, log_l: Array) -> None:
+        """Give a new model the data within its reach, nearest first, no two of them twins."""
+        radius = part.radius(X)
+        order = np.argsort(radius)[: min(MAX_DATA, int(np.sum(radius <= part.reach)))]
+        Y = part.frame.whiten(X[order])
+        close = square_distances(Y, Y) < TWIN**2
+        first = ~np.any(np.tril(close, -1), axis=1)
+        chosen = order[first]
+        if len(chosen):
+            part.members = [int(i) for i in chosen]
+            part.model.observe(Y[first], self.log_f(X[chosen], log_l[chosen]))
+        self._refresh(part)
+
+    def observe(self, index: int, x: Array, log_l: float) -> None:
+        """Add training point number ``index``, x (D,), to the models whose reach it is in."""
+        X = x[None, :]
+        for part in self.parts:
+            if part.radius(X)[0] > part.reach:
+                continue
+            Y = part.frame.whiten(X)
+            if len(part.model.X) and np.min(square_distances(part.model.X, Y)) < TWIN**2:
+                continue
+            part.model.observe(Y, self.log_f(X, np.array([log_l])))
+            part.members.append(index)
+            if len(part.members) % max(1, len(part.members) // 20) == 0:
+                self._refresh(part)
+
+    def _refresh(self, part: Region) -> None:
+        """Variance of the region's share of Z, by which the next region to sample is chosen."""
+        try:
+            belief = part.model.belief()
+        except NumericalError:
+            belief = None
+        part.log_variance = -math.inf if belief is None else belief.log_var + 2.0 * part.log_weight
+
+    def propose(self, pending: Array) -> Array:
+        """The next point (D,) of uncertainty sampling, in the region whose share of Z is least certain."""
+        part = max(self.parts, key=lambda candidate: candidate.log_variance)
+        y = part.model.propose(1, part.frame.whiten(pending) if len(pending) else pending)
+        return np.asarray(part.frame.colour(y)[0])
+
+    # -- the integral and its integrand -------------------------------------------------------------------------------
+
+    def moments(self) -> tuple[float, float]:
+        """log Σ w_k E_k and log Σ w_k² V_k, the models' mean and variance of Z.
+
+        Raises
+        ------
+        NumericalError
+            If a model has lost its variance to round-off.
+        """
+        means, variances = [], []
+        for part in self.parts:
+            belief = part.model.belief()
+            if belief is None:
+                continue
+            means.append(part.log_weight + belief.log_mean)
+            variances.append(2.0 * part.log_weight + belief.log_var)
+        if not means:
+            raise NumericalError("no region holds a finite log-likelihood.")
+        return float(np.logaddexp.reduce(means)), float(np.logaddexp.reduce(variances))
+
+    def control(self, X: Array, log_reference: Array) -> Array:
+        """Σ_k w_k q_k m_k / reference, (N,): the models' ℓπ relative to exp(log_reference) (N,)."""
+        total = np.zeros(len(X))
+        for part, log_term in zip(self.parts, self.log_terms(X), strict=True):
+            gp, model = part.model.gp, part.model
+            if gp is None:
+                continue
+            Y = part.frame.whiten(X)
+            if self.settings.method == "wsabi-m":
+                m_tilde, c_tilde = gp.predict(Y)
+            else:
+                m_tilde = gp.mean(Y)
+                c_tilde = np.zeros_like(m_tilde)
+            m, _ = likelihood_moments(self.settings.method, model.alpha, m_tilde, c_tilde)
+            total += m * np.exp(np.minimum(log_term + model.log_l_max - log_reference, 700.0))
+        return total
+
+    def surrogate(self, X: Array) -> Array:
+        """log of the explorers' ℓπ, (N,): in each place that of the region with the largest w_k q_k; −inf far out."""
+        owner = np.argmax(self.log_terms(X), axis=0)
+        log_p = np.full(len(X), -np.inf)
+        for k, part in enumerate(self.parts):
+            mine = np.flatnonzero(owner == k)
+            mine = mine[part.radius(X[mine]) <= part.reach]
+            if len(mine):
+                log_p[mine] = part.explorer.log_likelihood(X[mine])
+        return np.asarray(log_p + self.measure.log_pdf(X))

@@ -1,0 +1,168 @@
+"""From a model to what the user is told: the estimate of log Z, its warnings, its posterior."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from wsabi._linalg import JITTER, NumericalError
+from wsabi._types import Array
+from wsabi.charts import Chart
+from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.fit import LOG_BOUND
+from wsabi.posterior import Posterior
+from wsabi.result import Certificate, ModelBelief
+from wsabi.sequential import SequentialModel
+from wsabi.weighted_samples import WeightedSamples
+
+__all__ = ["Estimate", "concluded", "estimate_of", "posterior_of", "warnings_of"]
+
+Model = AdaptiveModel | SequentialModel
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """log Z with its standard deviation, the GP's own belief, and the certificate where there is one."""
+
+    log_z: float
+    log_z_std: float
+    model: ModelBelief
+    certificate: Certificate | None
+
+
+def concluded(model: Model) -> Model | None:
+    """A model with an estimate, the given one left as it is; None where every value is −inf.
+
+    An adaptive model that is still looking is concluded in a copy; one with too few data to have looked at all gives way
+    to plain WSABI under the prior.
+    """
+    if not np.any(np.isfinite(model.log_l)):
+        return None
+    if isinstance(model, SequentialModel) or model.regions is not None:
+        return model
+    model = copy.deepcopy(model)
+    model.conclude()
+    if model.regions is not None:
+        return model
+    plain = SequentialModel(model.measure, model.settings, model.rng, with_design=False)
+    plain.observe(model.X, model.log_l)
+    return plain
+
+
+def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
+    """The estimate of log Z, or None where the model has none yet; ``final`` asks for more surrogate draws."""
+    if isinstance(model, SequentialModel):
+        belief = model.belief()
+        return None if belief is None else Estimate(belief.log_mean, belief.log_z_std, belief, None)
+    try:
+        certificate = model.estimate(n_draws=4000 if final else 1000)
+    except NumericalError:
+        certificate = None
+    if certificate is None:
+        return None
+    belief = ModelBelief(certificate.model_log_mean, certificate.model_log_var)
+    return Estimate(certificate.log_z, certificate.log_z_std, belief, certificate)
+
+
+def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | WeightedSamples:
+    """ℓπ/Z in the user's coordinates: in closed form under the prior as measure, by weighted draws otherwise."""
+    if isinstance(model, AdaptiveModel):
+        U, log_weights = model.posterior_draws(4000)
+        return WeightedSamples.from_log_weights(chart.to_user(U), log_weights, chart.names, keyed=chart.keyed)
+    if model.gp is None:
+        raise NumericalError("the model holds no finite value.")
+    return Posterior.from_gp(
+        model.gp,
+        alpha=model.alpha,
+        method=model.settings.method,
+        measure=model.measure,
+        chart=chart,
+        log_l_max=model.log_l_max,
+        log_z=estimate.model.log_mean,
+    )
+
+
+# -- warnings ---------------------------------------------------------------------------------------------------------
+
+
+def warnings_of(model: Model, estimate: Estimate, log_l: Array, noise: float) -> list[str]:
+    """Plain sentences about what may be wrong; empty when all is well.
+
+    Parameters
+    ----------
+    log_l : (N,) every log-likelihood.
+    noise : largest difference, in nats, between two values told for one point.
+    """
+    found = _warn_of_numbers(model, estimate)
+    near = int(np.sum(log_l > np.max(log_l) - 5.0))
+    dim = model.measure.dim
+    if near <= dim:
+        found.append(
+            f"only {near} of {len(log_l)} evaluations lie within 5 nats of the highest: the mass is hardly explored, "
+            "and neither the estimate nor its standard deviation can be trusted."
+        )
+    if noise > 0.0:
+        found.append(
+            f"one point was told two values {noise:.3g} nats apart: the likelihood is noisy, which the model does not "
+            "know; the first value was kept."
+        )
+    if isinstance(model, AdaptiveModel):
+        found += _warn_of_looks(model) + _warn_of_certificate(estimate)
+    return found
+
+
+def _warn_of_numbers(model: Model, estimate: Estimate) -> list[str]:
+    found = []
+    if not math.isfinite(estimate.log_z):
+        found.append("the model's mean of Z is not positive: log Z has no estimate; use method 'wsabi-l'.")
+    if estimate.model.variance_clipped:
+        found.append("the variance of Z was lost in round-off and replaced by its round-off.")
+    # Only the lower end: a length-scale at the upper end is an axis on which the likelihood does not depend.
+    if model.fits and min(model.fits[-1].lengthscales) < 1.01 * math.exp(-LOG_BOUND):
+        found.append("a length-scale is at the lower end of its range: the model sees islands, not a function.")
+    if model.max_jitter > JITTER:
+        found.append(f"the kernel matrix needed a relative jitter of {model.max_jitter:.0e}.")
+    return found
+
+
+def _warn_of_looks(model: AdaptiveModel) -> list[str]:
+    found = []
+    outcomes = [look.outcome for look in model.looks]
+    if outcomes and outcomes[-1] == "unfinished":
+        found.append("the budget ended while the search for the mass was under way: give it more evaluations.")
+    elif len(outcomes) > 1 and outcomes[-1] == "new region":
+        found.append(
+            f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be more, "
+            "and log Z may be too low by their mass."
+        )
+    if model.n_infeasible:
+        share = model.n_infeasible / model.n_starts
+        found.append(
+            f"the likelihood is zero on about {share:.0%} of the prior ({model.n_infeasible} of {model.n_starts} draws)."
+        )
+    return found
+
+
+def _warn_of_certificate(estimate: Estimate) -> list[str]:
+    certificate, found = estimate.certificate, []
+    if certificate is None or not certificate.n_points:
+        return ["no fresh points have checked the model: its standard deviation is its own claim."]
+    if abs(certificate.difference) > 3.0:
+        found.append(
+            f"model and fresh points disagree by {certificate.difference:+.1f} standard errors: the error bar was "
+            "widened to hold both."
+        )
+    if certificate.pareto_k > 0.7:
+        found.append(
+            f"the fresh points' weights are heavy-tailed (Pareto k = {certificate.pareto_k:.2f} > 0.7): mass lies beyond "
+            "the tails of the measure, and the error bar is too small."
+        )
+    if certificate.model_log_z_std > 0.5:
+        found.append(
+            "two models of the same data disagree by more than half a nat: the likelihood is rough or hardly explored, "
+            "and the estimate rests on the fresh points alone."
+        )
+    return found
