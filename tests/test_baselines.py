@@ -20,8 +20,10 @@ from scipy import integrate, stats
 import wsabi
 from reference import kernel_matrix, quadrature
 from wsabi import baselines
+from wsabi.baselines.hermite import _Design
 from wsabi.charts import chart
 from wsabi.kernels import SquaredExponential
+from wsabi.sequential import SequentialModel
 
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "simple-monte-carlo": (baselines.simple_monte_carlo, {}),
@@ -289,6 +291,36 @@ def test_nan_carries_the_result_so_far(name):
     assert caught.value.result.reason == "error"
     assert caught.value.result.n_evals == 40
     assert abs(caught.value.result.log_z + 0.5 * math.log(2.0)) < 0.5
+
+
+@pytest.mark.parametrize("name", ["simple-monte-carlo", "bayesian-monte-carlo", "bayes-hermite"])
+def test_a_batch_cut_short_counts(name):
+    """At 143 evaluations batches have seven points; the error comes in the midst of one."""
+    calls = 0
+
+    def log_likelihood(x):
+        nonlocal calls
+        calls += 1
+        return math.nan if calls == 144 else -0.5 * float(x @ x)
+
+    with pytest.raises(wsabi.LikelihoodError) as caught:
+        run(name, log_likelihood, wsabi.Gaussian([0.0]), budget=200, rng=0)
+    result = caught.value.result
+    assert result.history[-2].n_evals < 143  # the last record is that of the error itself
+    if name == "simple-monte-carlo":
+        assert_allclose(result.log_z, math.log(np.exp(result.log_likelihoods).mean()), rtol=1e-12)
+    else:
+        assert len(result.posterior.X) == 143
+
+
+def test_points_of_one_batch_know_of_each_other():
+    """The second point of least variance, given the first, lies clear of it."""
+    measure = wsabi.Gaussian([0.0])
+    model = SequentialModel(measure, wsabi.Settings(method="bq", measure="prior"), np.random.default_rng(0))
+    X = np.array([[-2.0], [-1.0], [2.0]])
+    model.observe(X, -0.5 * X[:, 0] ** 2)
+    first, second = _Design(model, np.empty((0, 1)), np.random.default_rng(1)).take(2)
+    assert abs(first[0] - second[0]) > 0.3
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -38,7 +38,9 @@ def test_a_wrong_answer_is_not_timed(monkeypatch):
     """An evidence that is off by a factor of two stops the benchmark, whatever the clock says."""
     right = run_wsabi(0, "wsabi-l", 60, Reference(20), go_on=False)
     assert abs(right.error) < 0.02
-    monkeypatch.setattr("benchmarks.gmm_runs.relative_error", lambda log_z, truth: np.expm1(log_z - truth + np.log(2.0)))
+    monkeypatch.setattr(
+        "benchmarks.gmm_runs.relative_error", lambda log_z, truth: np.expm1(log_z - truth + np.log(2.0))
+    )
     with pytest.raises(WrongAnswer, match=r"wsabi-l, seed 0: relative error 1"):
         run_wsabi(0, "wsabi-l", 60, Reference(20), go_on=False)
 

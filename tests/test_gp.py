@@ -146,7 +146,7 @@ def test_profiled_scale_is_the_maximum_of_the_likelihood() -> None:
 
     best = log_density(gp.scale)
     assert best > max(log_density(gp.scale * factor) for factor in (0.99, 1.01))
-    value, _ = log_marginal_likelihood(X, values, np.log(lengthscales))
+    value, *_ = log_marginal_likelihood(X, values, np.log(lengthscales))
     assert_allclose(value, best, rtol=1e-10)
     assert profiled_scale(np.zeros(3)) == 1.0  # nothing to learn from: any scale explains zeros
 
@@ -158,7 +158,7 @@ def test_marginal_likelihood_and_its_gradient(dim: int, n: int, offset: float) -
     R = reference.kernel_matrix(condition(X, values, lengthscales, scale=1.0).kernel, X, X) + JITTER * np.eye(n)
     variance = float(values @ np.linalg.solve(R, values)) / n
     expected = stats.multivariate_normal(np.zeros(n), variance * R).logpdf(values)
-    value, _ = log_marginal_likelihood(X + offset, values, np.log(lengthscales))
+    value, *_ = log_marginal_likelihood(X + offset, values, np.log(lengthscales))
     assert_allclose(value, expected, rtol=1e-8)  # x + 1e6 has lost 1e-10
     reference.assert_gradient(
         lambda theta: log_marginal_likelihood(X + offset, values, theta)[0],

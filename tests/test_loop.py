@@ -78,7 +78,7 @@ def test_a_generator_does_as_a_seed_does() -> None:
 def test_no_global_random_state_is_used_or_touched() -> None:
     """A seed of the user's own must neither change a run nor be changed by one, whatever the search."""
     np.random.seed(1)  # noqa: NPY002 - the user's doing
-    before = np.random.get_state()[1].copy()  # type: ignore[index,union-attr] # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # type: ignore[index] # noqa: NPY002
     first = run(9, settings=wsabi.Settings(measure="prior", search="cma-es"))
     assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index] # noqa: NPY002
     np.random.seed(2)  # noqa: NPY002

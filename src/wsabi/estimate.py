@@ -63,7 +63,7 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
         certificate = None
     if certificate is None:
         return None
-    belief = ModelBelief(certificate.model_log_mean, certificate.model_log_var)
+    belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
     return Estimate(certificate.log_z, certificate.log_z_std, belief, certificate)
 
 
@@ -109,6 +109,8 @@ def warnings_of(model: Model, estimate: Estimate, log_l: Array, noise: float) ->
             f"one point was told two values {noise:.3g} nats apart: the likelihood is noisy, which the model does not "
             "know; the first value was kept."
         )
+    if isinstance(model, SequentialModel) and model.settings.measure == "adaptive":
+        found.append(f"{len(log_l)} evaluations are too few to look for the mass: this is plain WSABI under the prior.")
     if isinstance(model, AdaptiveModel):
         found += _warn_of_looks(model) + _warn_of_certificate(estimate)
     return found
@@ -152,8 +154,8 @@ def _warn_of_certificate(estimate: Estimate) -> list[str]:
         return ["no fresh points have checked the model: its standard deviation is its own claim."]
     if abs(certificate.difference) > 3.0:
         found.append(
-            f"model and fresh points disagree by {certificate.difference:+.1f} standard errors: the error bar was "
-            "widened to hold both."
+            f"model and fresh points disagree by {abs(certificate.difference):.1f} standard deviations of what they "
+            "claim: the error bar was widened to hold both."
         )
     if certificate.pareto_k > 0.7:
         found.append(

@@ -42,6 +42,29 @@ class LengthscalePrior:
 
 
 @dataclass(frozen=True)
+class ScaleLimit:
+    """A half-Gaussian fence on λ: log(λ/rms ℓ̃) above log 100 costs ½((log λ/rms − log 100)/½)².
+
+    The kernel matrix carries a relative jitter of 1e-10, noise of 1e-5 λ. At λ = 100 rms(ℓ̃) that is a thousandth of the
+    function; beyond, a fit to a kinked function would buy itself noise by letting λ and the length-scales run off.
+    """
+
+    log_limit: float
+    sd: float = 0.5
+
+    @classmethod
+    def for_values(cls, l_tilde: Array) -> ScaleLimit:
+        """The limit for values ℓ̃ (N,)."""
+        rms = float(np.sqrt(np.mean(np.square(l_tilde))))
+        return cls(float(np.log(100.0 * rms)) if rms > 0.0 else 0.0)
+
+    def log_density(self, log_scale: float) -> tuple[float, float]:
+        """log density up to a constant and its slope in log λ."""
+        t = max(0.0, (log_scale - self.log_limit) / self.sd)
+        return -0.5 * t * t, -t / self.sd
+
+
+@dataclass(frozen=True)
 class FitRecord:
     """Outcome of one fit of the hyperparameters."""
 
@@ -84,7 +107,7 @@ def starting_points(prior: LengthscalePrior, dim: int, warm: Array | None, n: in
 def fit_lengthscales(
     X: Array, l_tilde: Array, *, prior: LengthscalePrior, warm: Array | None = None, max_iterations: int = 30
 ) -> Fit:
-    """Length-scales that maximise log p(ℓ̃ | X, l) + log p(l), by L-BFGS-B from every start.
+    """Length-scales that maximise log p(ℓ̃ | X, l) + log p(l) within the limit on λ, by L-BFGS-B from every start.
 
     Parameters
     ----------
@@ -96,12 +119,14 @@ def fit_lengthscales(
 
     def negative(theta: Array) -> tuple[float, Array]:
         try:
-            value, gradient = log_marginal_likelihood(X, l_tilde, theta)
+            value, gradient, log_scale, scale_gradient = log_marginal_likelihood(X, l_tilde, theta)
         except NumericalError:
             return 1e10, np.zeros_like(theta)
         penalty, slope = prior.log_density(theta)
-        return -value - penalty, -gradient - slope
+        fence, fence_slope = limit.log_density(log_scale)
+        return -value - penalty - fence, -gradient - slope - fence_slope * scale_gradient
 
+    limit = ScaleLimit.for_values(l_tilde)
     bounds = [(-LOG_BOUND, LOG_BOUND)] * X.shape[1]
     options = {"maxiter": max_iterations, "ftol": 1e-7, "gtol": 1e-3}  # 1e-3 nats per e-fold: far below what matters
     runs = [
@@ -109,5 +134,4 @@ def fit_lengthscales(
         for start in starting_points(prior, X.shape[1], warm, len(X))
     ]
     best = min(runs, key=lambda run: float(run.fun))
-    penalty, _ = prior.log_density(best.x)
-    return Fit(np.exp(best.x), -float(best.fun) - penalty, int(best.nit), bool(best.success))
+    return Fit(np.exp(best.x), log_marginal_likelihood(X, l_tilde, best.x)[0], int(best.nit), bool(best.success))

@@ -54,7 +54,7 @@ class GP:
     unit_kernel: SquaredExponential
 
     @property
-    def X(self) -> Array:  # noqa: N802 - the data matrix of the formulas
+    def X(self) -> Array:
         """(N, D) data."""
         return self.rows[: self.n]
 
@@ -146,15 +146,20 @@ def condition(X: Array, l_tilde: Array, lengthscales: Array, *, scale: float | N
     return gp
 
 
-def log_marginal_likelihood(X: Array, l_tilde: Array, log_lengthscales: Array) -> tuple[float, Array]:
-    """log p(ℓ̃ | X, lengthscales) with λ at its maximum, and its gradient in log lengthscales (D,).
+def log_marginal_likelihood(X: Array, l_tilde: Array, log_lengthscales: Array) -> tuple[float, Array, float, Array]:
+    """log p(ℓ̃ | X, lengthscales) with λ at its maximum, that log λ, and the gradients of both in log lengthscales.
 
     With b = L⁻¹ℓ̃ and λ² = bᵀb/N:  −½ N log λ² − ½ log|R| − ½ N (1 + log 2π).
 
+    Returns
+    -------
+    value, gradient (D,), log λ, its gradient (D,).
+
     Notes
     -----
-    ∂/∂log l_d = ½ Σ_nm G_nm (x_nd − x_md)²/l_d², G = (R⁻¹ℓ̃ ℓ̃ᵀR⁻¹/λ² − R⁻¹) ∘ R. Expanding the square gives
-    Σ_n g_n x_nd² − Σ_nm G_nm x_nd x_md with g = G1: one matrix product for all axes, no (N, N) array per axis.
+    With z = R⁻¹ℓ̃, ∂/∂log l_d = ½ Σ_nm G_nm (x_nd − x_md)²/l_d², G = (zzᵀ/λ² − R⁻¹) ∘ R, and ∂ log λ/∂log l_d is the same
+    with G = −zzᵀ/(Nλ²) ∘ R. Expanding the square gives Σ_n g_n x_nd² − Σ_nm G_nm x_nd x_md with g = G1: one matrix product
+    for all axes, no (N, N) array per axis.
     """
     lengthscales = np.exp(log_lengthscales)
     S = (X - X.mean(axis=0)) / lengthscales
@@ -162,11 +167,15 @@ def log_marginal_likelihood(X: Array, l_tilde: Array, log_lengthscales: Array) -
     L, _ = jittered_cholesky(R)
     whitened = solve_lower(L, l_tilde)
     n = len(X)
-    variance = profiled_scale(whitened) ** 2
-    value = -0.5 * (n * math.log(variance) + log_det(L) + n * (1.0 + math.log(2.0 * math.pi)))
-    weights = solve_upper(L, whitened)
-    G = np.outer(weights / variance, weights)
-    G -= inverse_from_cholesky(L)
-    G *= R
-    gradient = G.sum(axis=1) @ np.square(S) - np.einsum("nd,nd->d", S, G @ S)
-    return value, gradient
+    scale = profiled_scale(whitened)
+    value = -0.5 * (2.0 * n * math.log(scale) + log_det(L) + n * (1.0 + math.log(2.0 * math.pi)))
+    z = solve_upper(L, whitened) / scale
+
+    def contract(G: Array) -> Array:
+        """Σ_nm G_nm (s_nd − s_md)²/2, (D,)."""
+        return np.asarray(G.sum(axis=1) @ np.square(S) - np.einsum("nd,nd->d", S, G @ S))
+
+    data = z[:, None] * R * z
+    by_data = contract(data)
+    by_volume = contract(inverse_from_cholesky(L) * R)
+    return value, by_data - by_volume, math.log(scale), -by_data / n

@@ -20,6 +20,7 @@ from wsabi.evaluate import LikelihoodError, bad_values, evaluator
 from wsabi.kernels import SquaredExponential
 from wsabi.priors import as_prior
 from wsabi.result import Reason, Record, Result
+from wsabi.reweigh import reweigh
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 
@@ -71,6 +72,8 @@ class Integrator:
 
     def __init__(self, prior: Any, *, settings: Settings | None = None, rng: Seed = None) -> None:
         self.prior = as_prior(prior)
+        if settings is not None and not isinstance(settings, Settings):
+            raise TypeError(f"settings must be a wsabi.Settings; got {type(settings).__name__}.")
         self.settings = Settings() if settings is None else settings
         adaptive = self.settings.measure == "adaptive"
         self._chart = chart(self.prior, gaussian=adaptive)
@@ -86,10 +89,19 @@ class Integrator:
         self._log_l = np.empty(0)
         self._seen: dict[bytes, int] = {}  # base coordinates -> index of the first evaluation there
         self._pending: dict[bytes, Array] = {}  # user's coordinates -> base coordinates
+        self._postponed: list[tuple[Array, Array]] = []  # (x, u) that a run asked for and did not get to
+        self._told: dict[bytes, Array] = {}  # the same for points told: x -> u -> x -> u need not close to the last bit
         self._noise = 0.0  # largest difference between two values told for one point
         self._history: list[Record] = []
         self._next_record = 1
         self._started = time.perf_counter()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_started": self.seconds}  # another process has another zero of perf_counter
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._started = time.perf_counter() - state["_started"]
 
     @property
     def n_evals(self) -> int:
@@ -105,14 +117,15 @@ class Integrator:
 
     def ask(self, n: int = 1) -> Array:
         """The next n points, (n, D), in the user's coordinates; points asked for and not told count as under way."""
-        if n < 1:
-            raise ValueError(f"n must be at least 1; got {n}.")
-        under_way = np.array(list(self._pending.values())).reshape(-1, self._chart.dim)
-        U = self._model.propose(n, under_way)
-        X = self._chart.to_user(U)
-        for x, u in zip(X, U, strict=True):
-            self._pending[x.tobytes()] = u
-        return X
+        n = _whole_number("n", n)
+        self._postponed = [(x, u) for x, u in self._postponed if x.tobytes() not in self._told]
+        asked = [self._postponed.pop(0) for _ in range(min(n, len(self._postponed)))]
+        if len(asked) < n:
+            under_way = np.array([*self._pending.values(), *(u for _, u in asked)]).reshape(-1, self._chart.dim)
+            U = self._model.propose(n - len(asked), under_way)
+            asked += list(zip(self._chart.to_user(U) + 0.0, U, strict=True))
+        self._pending.update((x.tobytes(), u) for x, u in asked)
+        return np.array([x for x, _ in asked])
 
     def tell(self, X: ArrayLike, log_l: ArrayLike) -> None:
         """Add values log ℓ (N,) at points X (N, D): asked for or not, in any order.
@@ -138,7 +151,10 @@ class Integrator:
         """Take every evaluation of an earlier run with the same prior; none is made again."""
         if result.names != self._chart.names:
             raise ValueError(f"start has parameters {result.names}; the prior has {self._chart.names}.")
-        self._take(result.points, result.base_points, result.log_likelihoods)
+        points, base = result.points, result.base_points
+        if not np.array_equal(self._chart.to_user(base), points):  # of another prior, or another measure
+            base = self._to_base(points)
+        self._take(points, base, result.log_likelihoods)
 
     def forget(self, X: ArrayLike | None = None) -> None:
         """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
@@ -149,7 +165,7 @@ class Integrator:
             self._pending.pop(x.tobytes(), None)
 
     def _checked_points(self, X: ArrayLike) -> Array:
-        points = np.array(X, dtype=np.float64, ndmin=2)
+        points = np.array(X, dtype=np.float64, ndmin=2) + 0.0  # no −0.0: points are looked up by their bytes
         if points.ndim != 2 or points.shape[1] != self._chart.dim or not len(points):
             raise ValueError(f"X has shape {np.shape(X)}; expected (N, {self._chart.dim}), one row per point.")
         if not np.all(np.isfinite(points)):
@@ -158,13 +174,14 @@ class Integrator:
 
     def _to_base(self, points: Array) -> Array:
         """Base coordinates: remembered for points that were asked for, computed for foreign ones."""
-        known = [self._pending.get(x.tobytes()) for x in points]
+        known = [self._pending.get(key, self._told.get(key)) for key in map(np.ndarray.tobytes, points)]
         foreign = [i for i, u in enumerate(known) if u is None]
         computed = dict(zip(foreign, self._chart.to_base(points[foreign]), strict=True)) if foreign else {}
         return np.array([computed[i] if u is None else u for i, u in enumerate(known)])
 
     def _take(self, points: Array, base: Array, values: Array) -> None:
         weights = self._chart.log_weight(base)
+        self._told.update((x.tobytes(), u) for x, u in zip(points, base, strict=True))
         self._points = np.concatenate([self._points, points])
         self._base = np.concatenate([self._base, base])
         self._log_l = np.concatenate([self._log_l, values])
@@ -190,7 +207,10 @@ class Integrator:
         """Add to the history, at every sample to begin with and then at every twentieth more: Z costs O(N²D)."""
         if self.n_evals < self._next_record:
             return
-        estimate = estimate_of(self._model)
+        try:
+            estimate = estimate_of(self._model)
+        except NumericalError:  # result() will say so; the values told are safe
+            return
         if estimate is None:
             return
         self._next_record = self.n_evals + max(1, self.n_evals // 20)
@@ -208,8 +228,12 @@ class Integrator:
         NoMassFound
             If nothing but −inf was told: there is no number to give.
         """
-        model = concluded(self._model)
-        estimate = None if model is None else estimate_of(model, final=True)
+        try:
+            model = concluded(self._model)
+            estimate = None if model is None else estimate_of(model, final=True)
+        except NumericalError as error:
+            error.state = (self._points.copy(), self._log_l.copy())
+            raise
         if model is None or estimate is None:
             raise NoMassFound(
                 f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
@@ -240,6 +264,8 @@ class Integrator:
             posterior=posterior_of(model, self._chart, estimate),
             certificate=estimate.certificate,
             looks=tuple(model.looks) if isinstance(model, AdaptiveModel) else (),
+            prior=self.prior,
+            reweigh=reweigh,
         )
 
     # -- running ------------------------------------------------------------------------------------------------------
@@ -260,6 +286,9 @@ class Integrator:
         See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
         total = self.n_evals + _checked_budget(budget, self._chart.dim, max_seconds)
+        batch = _whole_number("batch", batch)
+        if tol is not None and not (_is_number(tol) and tol >= 0):
+            raise ValueError(f"tol must be a number, at least 0, or None; got {tol!r}.")
         if isinstance(self._model, AdaptiveModel):
             # Where only time limits the run, shares of the budget refer to the usual number of evaluations.
             self._model.plan(total if budget is not None else self.n_evals + default_budget(self._chart.dim))
@@ -269,8 +298,9 @@ class Integrator:
         reason: Reason = "budget"
         try:
             while self.n_evals < total:
-                X = self.ask(min(batch, total - self.n_evals))
-                self.tell(X, evaluate(X))
+                if not self._step(evaluate, min(batch, total - self.n_evals)):
+                    reason = "interrupted"
+                    break
                 if callback is not None:
                     callback(self._progress(total))
                 if time.perf_counter() >= deadline:
@@ -280,14 +310,37 @@ class Integrator:
                     reason = "tolerance"
                     break
         except KeyboardInterrupt:
+            self._model.recover()
             reason = "interrupted"
         except LikelihoodError as error:
             if np.any(np.isfinite(self._log_l)):
                 error.result = self.result(reason="error")
             raise
-        finally:
-            self.forget()
+        if reason == "interrupted" and not np.any(np.isfinite(self._log_l)):
+            raise KeyboardInterrupt
         return self.result(reason=reason)
+
+    def _step(self, evaluate: Callable[..., Array], n: int) -> bool:
+        """Ask for n points, evaluate and tell them; False if the likelihood was interrupted.
+
+        After a fault or an interrupt the values that were there already are told, and the other points come first in
+        the next step: a run that is resumed is the unbroken one.
+        """
+        X = self.ask(n)
+        U = self._to_base(X)
+        values = np.full(len(X), np.nan)
+        try:
+            evaluate(X, out=values)
+        except KeyboardInterrupt:
+            return False
+        finally:
+            done = values < np.inf  # neither NaN, which is also what was not reached, nor +inf
+            if np.any(done):
+                self.tell(X[done], values[done])
+            if not np.all(done):
+                self.forget(X[~done])
+                self._postponed[:0] = list(zip(X[~done], U[~done], strict=True))
+        return True
 
     def _settled(self, tol: float) -> bool:
         """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
@@ -315,9 +368,19 @@ def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExpo
     return SquaredExponential(kernel.scale, kernel.lengthscales / scale)
 
 
+def _whole_number(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}.")
+    return int(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _checked_budget(budget: int | None, dim: int, max_seconds: float | None) -> int:
-    if max_seconds is not None and not max_seconds > 0.0:
-        raise ValueError(f"max_seconds must be positive; got {max_seconds}.")
+    if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
+        raise ValueError(f"max_seconds must be a positive number or None; got {max_seconds!r}.")
     if budget is None:
         return default_budget(dim) if max_seconds is None else 2**31
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:

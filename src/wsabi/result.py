@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from wsabi._logspace import log_ratio_std
 from wsabi._types import Array
@@ -50,13 +51,13 @@ class Certificate:
     Attributes
     ----------
     log_z, log_z_std : the combination, which is the run's estimate.
-    model_log_z, model_log_z_std : the models' integral, with their variance, misfit between models and, where the fresh
-        points ask for it, what it takes to agree with them.
+    model_log_z, model_log_z_std : log E[Z | D] of the WSABI models, with their variance, their distance from the other
+        surrogate and, where the fresh points ask for it, what it takes to agree with them.
     fresh_log_z, fresh_log_z_std : unbiased estimate from the fresh points, with the model as control variate.
-    difference : fresh less model, in standard errors of the fresh estimate.
+    difference : fresh less model, in standard deviations by the fresh points' error and the model's own claim.
     n_points, effective_sample_size, pareto_k : of the fresh points' importance weights; k is NaN below 25 points.
     wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
-    model_log_mean, model_log_var : log E[Z | D] and log V[Z | D] of the WSABI models alone.
+    model_log_var : log V[Z | D], the WSABI models' own claim.
     """
 
     log_z: float
@@ -70,7 +71,6 @@ class Certificate:
     effective_sample_size: float
     pareto_k: float
     wsabi_share: float
-    model_log_mean: float
     model_log_var: float
 
 
@@ -110,6 +110,7 @@ class Result:
     warnings : plain sentences; empty when all is well.
     certificate : the models' integral beside that of fresh points; None where there were none (prior as measure).
     looks : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
+    prior : the prior of the run.
     settings : the algorithm's choices; None for baselines.
     posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
     """
@@ -134,6 +135,24 @@ class Result:
     posterior: Posterior | WeightedSamples = field(repr=False)
     certificate: Certificate | None = field(default=None, repr=False)
     looks: tuple[Look, ...] = field(default=(), repr=False)
+    prior: Any = field(default=None, repr=False)
+    reweigh: Callable[..., Result] | None = field(default=None, repr=False)
+
+    def with_prior(self, prior: Any) -> Result:
+        """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.
+
+        Parameters
+        ----------
+        prior : as :func:`wsabi.integrate` takes it, with a density in the same parameters.
+
+        Returns
+        -------
+        A result whose ``log_z_std`` has grown by how far the posterior moves away from the evaluations, with a warning
+        where it should not be trusted. See :func:`wsabi.reweigh.reweigh`.
+        """
+        if self.reweigh is None:
+            raise TypeError(f"a result of {self.method} keeps no model to reweigh: run again under the other prior.")
+        return self.reweigh(self, self.prior, prior)
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""
@@ -141,14 +160,17 @@ class Result:
             raise ValueError(f"probability must lie between 0 and 1; got {probability}.")
         from scipy.special import ndtri
 
+        if not math.isfinite(self.log_z_std):
+            return -math.inf, math.inf
         half = float(ndtri(0.5 + 0.5 * probability)) * self.log_z_std
         return self.log_z - half, self.log_z + half
 
     def __str__(self) -> str:
         low, high = self.interval(0.95)
+        digits = _decimals(self.log_z_std)
         rows = [
-            ("log Z", f"{self.log_z:.6g} ± {self.log_z_std:.2g}"),
-            ("95 % interval", f"[{low:.6g}, {high:.6g}]"),
+            ("log Z", f"{self.log_z:.{digits}f} ± {self.log_z_std:.2g}"),
+            ("95 % interval", f"[{low:.{digits}f}, {high:.{digits}f}]"),
             ("evaluations", f"{self.n_evals}"),
             ("seconds", f"{self.seconds:.2f}"),
             ("method", self.method),
@@ -160,3 +182,8 @@ class Result:
         lines = [f"{name:<16}{value}" for name, value in rows]
         lines += [f"{'warning':<16}{text}" for text in self.warnings]
         return "\n".join(lines)
+
+
+def _decimals(std: float) -> int:
+    """Decimals that show two digits of ``std``: 4 for 0.0023, 0 for 23; between 0 and 12."""
+    return 1 - math.floor(math.log10(min(max(std, 1e-11), 10.0))) if math.isfinite(std) else 1

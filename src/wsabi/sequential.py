@@ -80,10 +80,20 @@ class SequentialModel:
         self.log_l = np.concatenate([self.log_l, log_l])
         if not np.any(np.isfinite(self.log_l)):
             return
-        if self.gp is None or self.settings.refit == "every" or len(self.X) >= self._next_fit:
+        gp, self.gp = self.gp, None  # until it has all data: an interrupt leaves no half-grown model behind
+        if gp is None or self.settings.refit == "every" or len(self.X) >= self._next_fit:
             self._refit()
         else:
-            self._extend(self.gp, first_new)
+            self._extend(gp, first_new)
+            self.gp = gp
+
+    def recover(self) -> None:
+        """Make the model whole again after an interrupt inside one of its methods."""
+        self._pool = None
+        if self.gp is not None:
+            self.gp.drop_pending()
+        elif np.any(np.isfinite(self.log_l)):
+            self._refit()
 
     def _l_tilde(self) -> Array:
         likelihood, self.log_l_max = scaled_likelihood(self.log_l)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -29,13 +30,13 @@ def log_likelihood(X):
     "options", [{}, {"start_scale": 0.6}, {"step": 0.5}, {"spacing": "sigmoid"}, {"spacing": "linear"}]
 )
 def test_weights_are_unbiased(options, false_alarm=1e-6):
-    """Mean weight of some 2,700 chains of eight temperatures, known to 2 %: a lost factor or a wrong ratio is seen."""
+    """Mean weight of some 37,000 chains of eight temperatures, known to 1 %: Z wrong by 5 % is seen."""
     result = annealed_importance_sampling(
-        log_likelihood, PRIOR, budget=25_000, n_temperatures=8, rng=11, vectorized=True, **options
+        log_likelihood, PRIOR, budget=300_000, n_temperatures=8, batch=10_000, rng=11, vectorized=True, **options
     )
     error = math.exp(result.log_z - TRUTH) - 1.0
     relative_sd = math.exp(0.5 * result.model.log_var - TRUTH)
-    assert relative_sd < 0.05
+    assert relative_sd < 0.015
     assert abs(error) < stats.norm.isf(false_alarm / 2) * relative_sd
 
 
@@ -126,3 +127,16 @@ def test_stopped_before_the_first_chain_is_complete():
 
     with pytest.raises(wsabi.NumericalError, match="no chain that started"):
         annealed_importance_sampling(interrupted, PRIOR, budget=1000, rng=0)
+
+
+def test_the_clock_is_watched_within_a_batch_of_chains():
+    """Ten chains of 300 temperatures at 1 ms would take 3 s."""
+
+    def slow(x):
+        time.sleep(1e-3)
+        return 0.0
+
+    started = time.perf_counter()
+    with pytest.raises(wsabi.NumericalError, match="Raise the budget or the time"):
+        annealed_importance_sampling(slow, PRIOR, budget=20_000, n_temperatures=300, step=1.0, max_seconds=0.2, rng=0)
+    assert time.perf_counter() - started < 1.5

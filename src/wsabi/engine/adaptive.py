@@ -77,13 +77,20 @@ class AdaptiveModel:
                 self.n_starts += 1
                 self.n_infeasible += int(value == -math.inf)
         first = len(self.X)
-        self.X = np.concatenate([self.X, X])
         self.log_l = np.concatenate([self.log_l, log_l])
         self.log_p = np.concatenate([self.log_p, log_p])
+        self.X = np.concatenate([self.X, X])
         if self.regions is not None:
             for i in range(first, len(self.X)):
                 if self._training[i] and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
                     self.regions.observe(i, self.X[i], float(self.log_l[i]))
+
+    def recover(self) -> None:
+        """Make the state whole again after an interrupt inside one of the methods."""
+        n = len(self.X)
+        self.log_l, self.log_p = self.log_l[:n], self.log_p[:n]
+        if self.regions is not None:
+            self._rebuild()
 
     @property
     def _training(self) -> Array:
@@ -285,7 +292,9 @@ class AdaptiveModel:
         """Match q of every region to all training data, and give each a new model."""
         X, log_l = self.X[self._training], self.log_l[self._training]
         old = self.regions.parts if self.regions is not None else []
-        lengthscales: list[Array | None] = [None if part.model.gp is None else part.model.gp.lengthscales for part in old]
+        lengthscales: list[Array | None] = [
+            None if part.model.gp is None else part.model.gp.lengthscales for part in old
+        ]
         self._explorers = [_rematched(explorer, X, log_l) for explorer in self._explorers]
         self._matched_n = len(X)
         lengthscales += [None] * (len(self._explorers) - len(lengthscales))
@@ -338,9 +347,7 @@ class AdaptiveModel:
         proposal = Proposal(self.measure, self.regions)
         # A stream of its own: asking for the estimate must not change the points that follow.
         rng = np.random.default_rng(len(self.X))
-        return certify(
-            self.regions, proposal, self.X[fresh], self.log_l[fresh], self.log_p[fresh], rng, n_draws
-        )
+        return certify(self.regions, proposal, self.X[fresh], self.log_l[fresh], self.log_p[fresh], rng, n_draws)
 
     def posterior_draws(self, n: int) -> tuple[Array, Array]:
         """n points (n, D) with log weights (n,) of the models' ℓπ, for expectations under the posterior."""
@@ -349,7 +356,7 @@ class AdaptiveModel:
         proposal = Proposal(self.measure, self.regions)
         X = proposal.sample(n, np.random.default_rng(len(self.X)))
         log_p = proposal.log_pdf(X)
-        return X, np.log(np.maximum(self.regions.control(X, log_p + self.regions.moments()[0]), 1e-300))
+        return X, np.log(np.maximum(self.regions.control(X, log_p + self.regions.parts[0].explorer.log_z), 1e-300))
 
     @property
     def fits(self) -> list[FitRecord]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.engine.regions import Regions
 from wsabi.measures import Measure
@@ -51,7 +52,9 @@ class Proposal:
     def log_pdf(self, X: Array) -> Array:
         """log p, (N,)."""
         dim = X.shape[1]
-        constant = math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES) - 0.5 * dim * math.log(DEGREES * math.pi)
+        constant = (
+            math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES) - 0.5 * dim * math.log(DEGREES * math.pi)
+        )
         terms = [math.log(PRIOR_SHARE) + self.measure.log_pdf(X)]
         for part in self.regions.parts:
             log_t = constant - part.frame.log_det
@@ -101,56 +104,63 @@ def certify(
 ) -> Certificate:
     """Combine the models' integral with the fresh points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
 
-    The models' mean is taken as right to within σ, σ² = V (their own variance) + (difference of the two controls'
-    integrals)²: two models built on different transforms agree only where both are right. The certificate's correction
-    δ ± s is then weighed against it, after σ² has been raised to δ² − s² where the correction says that it was too small.
-
-    Raises
-    ------
-    NumericalError
-        If the models have no usable integral.
+    The models' mean is taken as right to within σ, σ² = V (their own variance) + (the other surrogate's integral less
+    theirs)²: two models built on different transforms agree only where both are right. It is weighed against the fresh
+    estimate F ± s by precision, after σ² has been raised to (F − mean)² − s² where F says that it was too small.
     """
-    log_mean, log_var = regions.moments()
-    variance = math.exp(min(log_var - 2.0 * log_mean, 700.0))  # all below is in units of the models' mean
-    draws = proposal.sample(n_draws, rng)
-    shift, shift_se = _surrogate_shift(regions, proposal, draws, log_mean)
-    true = np.exp(np.minimum(log_l + regions.measure.log_pdf(X) - log_p - log_mean, 700.0))
-    by_wsabi = true - regions.control(X, log_p + log_mean)
-    by_surrogate = true - np.exp(np.minimum(regions.surrogate(X) - log_p - log_mean, 700.0))
+    log_mean, log_var = _usable_moments(regions)
+    # All below is in units of the models' mean.
+    variance = math.exp(min(log_var - 2.0 * log_mean, 100.0))
+    misfit, lower, lower_se = _surrogate_integrals(regions, proposal, rng, n_draws, log_mean)
+    sigma2 = variance + misfit**2
     n = len(X)
-    enough = n >= MIN_POINTS
-    share_wsabi = _best_share(by_wsabi, by_surrogate) if enough else 1.0
-    residual = share_wsabi * by_wsabi + (1.0 - share_wsabi) * by_surrogate
-    integral = 1.0 + (1.0 - share_wsabi) * shift
-    delta = float(np.mean(residual)) if enough else 0.0
-    # (n − 1)/(n − 3) is the variance of Student's t: the spread itself is estimated from n points.
-    standard_error = float(np.std(residual)) / math.sqrt(n - 3) if enough else math.inf
-    standard_error = math.hypot(standard_error, (1.0 - share_wsabi) * shift_se)
-    misfit = variance + shift**2
-    if enough:
-        misfit = max(misfit, delta**2 - standard_error**2)
-        share = misfit / (misfit + standard_error**2) if misfit > 0.0 else 0.0
-        combined, combined_variance = integral + share * delta, share * standard_error**2
-    else:
-        combined, combined_variance = 1.0, misfit
+    true = _ratio(log_l + regions.measure.log_pdf(X) - log_p - log_mean)
+    fresh, fresh_se, share = math.nan, math.inf, 1.0
+    if n >= MIN_POINTS:
+        by_wsabi = true - regions.control(X, log_p + log_mean)
+        by_surrogate = true - _ratio(regions.surrogate(X)[1] - log_p - log_mean)
+        share = _best_share(by_wsabi, by_surrogate)
+        residual = share * by_wsabi + (1.0 - share) * by_surrogate
+        fresh = share + (1.0 - share) * lower + float(np.mean(residual))
+        # n − 3, not n − 1: the spread itself is estimated, and Student's t has a variance of (n − 1)/(n − 3).
+        fresh_se = math.hypot(float(np.std(residual)) / math.sqrt(n - 3), (1.0 - share) * lower_se)
+        sigma2 = max(sigma2, (fresh - 1.0) ** 2 - fresh_se**2)
+    trust = sigma2 / (sigma2 + fresh_se**2) if math.isfinite(fresh_se) else 0.0
+    combined = 1.0 + (trust * (fresh - 1.0) if trust else 0.0)
+    combined_variance = trust * fresh_se**2 if trust else sigma2
     combined = max(combined, 1e-3)  # a correction to below nothing says only that the models are of no use
-    weights = np.log(np.maximum(true, 1e-300))
     total = float(true.sum())
     return Certificate(
         log_z=log_mean + math.log(combined),
         log_z_std=math.sqrt(math.log1p(combined_variance / combined**2)),
-        model_log_z=log_mean + math.log(max(integral, 1e-300)),
-        model_log_z_std=math.sqrt(math.log1p(misfit)),
-        fresh_log_z=log_mean + math.log(max(integral + delta, 1e-300)) if enough else math.nan,
-        fresh_log_z_std=standard_error / max(integral + delta, 1e-3) if enough else math.inf,
-        difference=delta / standard_error if enough and standard_error > 0.0 else 0.0,
+        model_log_z=log_mean,
+        model_log_z_std=math.sqrt(math.log1p(sigma2)),
+        fresh_log_z=log_mean + math.log(max(fresh, 1e-3)) if n >= MIN_POINTS else math.nan,
+        fresh_log_z_std=fresh_se / max(fresh, 1e-3) if n >= MIN_POINTS else math.inf,
+        difference=(fresh - 1.0) / math.sqrt(fresh_se**2 + variance) if n >= MIN_POINTS else 0.0,
         n_points=n,
         effective_sample_size=total**2 / float(np.square(true).sum()) if total > 0.0 else 0.0,
-        pareto_k=pareto_k(weights),
-        wsabi_share=share_wsabi,
-        model_log_mean=log_mean,
+        pareto_k=pareto_k(np.log(np.maximum(true, 1e-300))),
+        wsabi_share=share,
         model_log_var=log_var,
     )
+
+
+def _usable_moments(regions: Regions) -> tuple[float, float]:
+    """log mean and log variance of the models; where they have none, the explorers' mass, with no claim to it."""
+    try:
+        log_mean, log_var = regions.moments()
+    except NumericalError:
+        log_mean = log_var = -math.inf
+    if math.isfinite(log_mean):
+        return log_mean, log_var
+    log_mass = float(np.logaddexp.reduce([part.explorer.log_z for part in regions.parts]))
+    return log_mass, 2.0 * log_mass + 100.0
+
+
+def _ratio(log_ratio: Array) -> Array:
+    """exp, held to e¹⁰⁰: a model that far off is of no use, and its squares must not overflow."""
+    return np.exp(np.minimum(log_ratio, 100.0))
 
 
 def _best_share(first: Array, second: Array) -> float:
@@ -162,9 +172,20 @@ def _best_share(first: Array, second: Array) -> float:
     return float(np.clip(-np.mean((second - second.mean()) * (gap - gap.mean())) / spread, 0.0, 1.0))
 
 
-def _surrogate_shift(regions: Regions, proposal: Proposal, draws: Array, log_mean: float) -> tuple[float, float]:
-    """Integral of the log-surrogate's ℓπ less the models', over the models', and its Monte Carlo error."""
-    log_p = proposal.log_pdf(draws)
-    difference = np.exp(np.minimum(regions.surrogate(draws) - log_p - log_mean, 700.0))
-    difference -= regions.control(draws, log_p + log_mean)
-    return float(np.mean(difference)), float(np.std(difference)) / math.sqrt(len(draws))
+def _surrogate_integrals(
+    regions: Regions, proposal: Proposal, rng: np.random.Generator, n: int, log_mean: float
+) -> tuple[float, float, float]:
+    """By n draws: the log-surrogate's integral less the models', its lower bound's integral, and the error of that.
+
+    In units of the models' integral. What is averaged is the difference to the models' integrand, whose integral is
+    known, so the Monte Carlo error is of the difference alone.
+    """
+    draws = proposal.sample(n, rng)
+    log_p = proposal.log_pdf(draws) + log_mean
+    mean, lower = (_ratio(log_pi - log_p) for log_pi in regions.surrogate(draws))
+    models = regions.control(draws, log_p)
+    return (
+        float(np.mean(mean - models)),
+        1.0 + float(np.mean(lower - models)),
+        float(np.std(lower - models)) / math.sqrt(n),
+    )

@@ -22,7 +22,9 @@ from wsabi.measures import Measure
 __all__ = ["Explorer", "Frame"]
 
 SPAN = 10.0  # temperatures between the best value and the (2D + 2)nd: a Gaussian's 2D + 2 best draws span fewer
-MAX_DATA = 250  # points in the surrogate, nearest in value: factoring 250 costs a millisecond, and the far ones add little
+MAX_DATA = (
+    250  # points in the surrogate, nearest in value: factoring 250 costs a millisecond, and the far ones add little
+)
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, and its variance is 1.5 that of q: weights stay bounded
 WIDER = 1.5
@@ -126,13 +128,13 @@ class Explorer:
         order = np.lexsort((-log_p, np.where(near, 0.0, radius)))
         return order[: max(2 * dim + 2, min(MAX_DATA, int(near.sum())))]
 
-    def log_likelihood(self, X: Array) -> Array:
-        """A lower bound of log ℓ by the surrogate, (M,), at X (M, D): its mean less one sd, held to the best datum + 3.
+    def log_likelihood(self, X: Array) -> tuple[Array, Array]:
+        """log ℓ by the surrogate, (M,) at X (M, D): its mean, and its mean less one sd; no higher than the best + 3.
 
-        The mean alone may grow without limit where it extrapolates; there its sd is large too.
+        The mean alone may grow where it extrapolates; there its sd is large too, so the second is safe.
         """
         mean, variance = self._fitted().predict(self.frame.whiten(X))
-        return np.minimum(mean - np.sqrt(variance), 3.0) + self.top
+        return np.minimum(mean, 3.0) + self.top, np.minimum(mean - np.sqrt(variance), 3.0) + self.top
 
     def _fitted(self) -> LogSurrogate:
         if self.surrogate is None:

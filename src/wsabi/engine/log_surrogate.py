@@ -116,7 +116,9 @@ def _objective(data: _Data, theta: Array) -> tuple[float, Array]:
     A = np.outer(weights, weights) - inverse_from_cholesky(L)
     z = (theta - data.theta_mean) / THETA_SD
     length = math.exp(theta[0])
-    slopes = np.array([np.sum(A * smooth * data.squares) / length**2, 2 * np.sum(A * smooth), 2 * np.sum(A * quadratic)])
+    slopes = np.array(
+        [np.sum(A * smooth * data.squares) / length**2, 2 * np.sum(A * smooth), 2 * np.sum(A * quadratic)]
+    )
     value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
     return value, -0.5 * slopes + z / THETA_SD
 

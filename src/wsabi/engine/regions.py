@@ -191,13 +191,14 @@ class Regions:
             total += m * np.exp(np.minimum(log_term + model.log_l_max - log_reference, 700.0))
         return total
 
-    def surrogate(self, X: Array) -> Array:
-        """log of the explorers' ℓπ, (N,): in each place that of the region with the largest w_k q_k; −inf far out."""
+    def surrogate(self, X: Array) -> tuple[Array, Array]:
+        """log of the explorers' ℓπ, mean and lower bound, (N,) each: in each place by the region of largest w_k q_k."""
         owner = np.argmax(self.log_terms(X), axis=0)
-        log_p = np.full(len(X), -np.inf)
+        log_l = np.full((2, len(X)), -np.inf)  # far from every region there is nothing to go by
         for k, part in enumerate(self.parts):
             mine = np.flatnonzero(owner == k)
             mine = mine[part.radius(X[mine]) <= part.reach]
             if len(mine):
-                log_p[mine] = part.explorer.log_likelihood(X[mine])
-        return np.asarray(log_p + self.measure.log_pdf(X))
+                log_l[:, mine] = part.explorer.log_likelihood(X[mine])
+        mean, lower = log_l + self.measure.log_pdf(X)
+        return mean, lower

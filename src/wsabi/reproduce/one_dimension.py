@@ -179,6 +179,11 @@ def _by_share(won: Sequence[bool]) -> Verdict:
     return "holds" if share > 0.9 else "holds in part" if share > 0.5 else "does not hold"
 
 
+def _z_gap(first: Fit, second: Fit) -> float:
+    """|E[Z] of one / E[Z] of the other − 1|."""
+    return abs(first.model.z()[0] / second.model.z()[0] - 1.0)
+
+
 def _grid_claims(fits: Sequence[Fit]) -> list[Claim]:
     pairs = _paired(fits, ("wsabi-m", "grid"), ("bq", "grid"))
     both = _paired(fits, ("wsabi-m", "grid"), ("wsabi-l", "grid"))
@@ -187,7 +192,8 @@ def _grid_claims(fits: Sequence[Fit]) -> list[Claim]:
     closer = [m.rms_error() < bq.rms_error() for m, bq in pairs]
     ratio = float(np.median([m.rms_error() / bq.rms_error() for m, bq in pairs]))
     negative = [float(np.mean([_mean_negative(fit.model) for fit in side])) for side in zip(*pairs, strict=True)]
-    gap = max(abs(m.model.z()[0] / linear.model.z()[0] - 1.0) for m, linear in both)
+    gap = max(_z_gap(m, linear) for m, linear in both)
+    shown_gap = _z_gap(_pick(fits, "wsabi-m", "grid", shown=True)[0], _pick(fits, "wsabi-l", "grid", shown=True)[0])
     return [
         Claim(
             "On the same 15 samples the square-root GP fits ℓ more closely than the GP on ℓ (Fig. 1).",
@@ -201,8 +207,9 @@ def _grid_claims(fits: Sequence[Fit]) -> list[Claim]:
         ),
         Claim(
             "The linearised model performs identically (caption of Fig. 1).",
-            f"E[Z] of L and M differ by at most {gap:.1%} on {len(both)} random functions",
-            decide(gap < 0.01),
+            f"E[Z] of L and M differ by {shown_gap:.2%} on the function shown, by at most {gap:.1%} on {len(both)} "
+            "random ones",
+            "holds in part" if shown_gap < 0.01 <= gap else decide(shown_gap < 0.01),
         ),
     ]
 
