@@ -22,7 +22,7 @@ SMALL = {
     (one_dimension, "N_FUNCTIONS"): 2,
     (chi_squared, "CHI_BATCHES"): 2,
     (mixtures, "N_MIXTURES"): 1,
-    (mixtures, "SAMPLES"): 20,
+    (mixtures, "SAMPLES"): 14,
     (evidence, "YACHT_SAMPLES"): 25,
     (evidence, "SYNTHETIC_SAMPLES"): 14,
     (evidence, "CITATION_SAMPLES"): 18,

@@ -19,7 +19,9 @@ __all__ = [
     "GrowingFactor",
     "NumericalError",
     "cholesky",
+    "gaussian_exponent",
     "inverse_from_cholesky",
+    "inverse_triangle",
     "jittered_cholesky",
     "log_det",
     "solve_lower",
@@ -72,7 +74,7 @@ def jittered_cholesky(K: Array) -> tuple[Array, float]:
     scale = float(np.mean(np.diag(K)))
     jitter = JITTER
     while jitter <= MAX_JITTER * (1 + 1e-9):
-        A = np.array(K, order="F")
+        A = np.array(K.T if K.flags.c_contiguous else K, order="F")  # K = Kᵀ: copied as it lies, not transposed
         A[np.diag_indices_from(A)] += jitter * scale
         L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
         if info == 0 and np.isfinite(L[-1, -1]):  # NaN passes through dpotrf, and reaches the last pivot
@@ -104,11 +106,20 @@ def log_det(L: Array) -> float:
     return 2.0 * float(np.log(np.diag(L)).sum())
 
 
-def inverse_from_cholesky(L: Array) -> Array:
-    """Full symmetric (L Lᵀ)⁻¹, (N, N), by dpotri, for L with a zero upper triangle; for traces and gradients, never for solves."""
-    inverse, info = lapack.dpotri(L, lower=1)
+def inverse_triangle(L: Array, *, overwrite: bool = False) -> Array:
+    """Lower triangle of (L Lᵀ)⁻¹, (N, N), by dpotri, above it what L has there; for traces, never for solves.
+
+    With ``overwrite`` it takes the place of L.
+    """
+    inverse, info = lapack.dpotri(L, lower=1, overwrite_c=int(overwrite))
     if info != 0:
         raise NumericalError(f"triangular factor is singular at row {info}.")
+    return np.asarray(inverse)
+
+
+def inverse_from_cholesky(L: Array) -> Array:
+    """Full symmetric (L Lᵀ)⁻¹, (N, N), for L with a zero upper triangle; for traces, never for solves."""
+    inverse = inverse_triangle(L)
     full = np.add(inverse, inverse.T)  # the upper triangle of L, and so of `inverse`, is zero
     full[np.diag_indices_from(full)] *= 0.5
     return np.asarray(full)
@@ -124,6 +135,20 @@ def square_distances(A: Array, B: Array) -> Array:
     squares += np.square(A).sum(axis=1)[:, None]
     squares += np.square(B).sum(axis=1)
     return np.maximum(squares, 0.0, out=squares)
+
+
+def gaussian_exponent(A: Array, B: Array, constant: float = 0.0) -> Array:
+    """constant − ½‖a_n − b_m‖² for rows of A (N, D) and B (M, D), as (N, M): the exponent of a Gaussian kernel.
+
+    One product of the rows (a, constant − ½|a|², 1) and (b, 1, −½|b|²) does all of the sum, where adding the terms one
+    after another would pass over the (N, M) array four times. Round-off is that of :func:`square_distances`: the
+    caller centres its points, and what exceeds the constant is clipped.
+    """
+    left, right = np.empty((len(A), A.shape[1] + 2)), np.empty((len(B), B.shape[1] + 2))
+    left[:, :-2], left[:, -2], left[:, -1] = A, constant - 0.5 * np.einsum("nd,nd->n", A, A), 1.0
+    right[:, :-2], right[:, -2], right[:, -1] = B, 1.0, -0.5 * np.einsum("nd,nd->n", B, B)
+    exponent = left @ right.T
+    return np.minimum(exponent, constant, out=exponent)
 
 
 @dataclass(slots=True)

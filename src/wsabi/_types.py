@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Array", "ArrayLike", "LogLikelihood", "Seed", "as_generator"]
+__all__ = ["Array", "ArrayLike", "Indices", "Mask", "Seed", "as_generator"]
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
 Seed = np.random.Generator | int | None
-LogLikelihood = Callable[..., object]
 
 
 def as_generator(rng: Seed) -> np.random.Generator:
-    """Turn a seed, a ``Generator`` or None into a ``Generator``: once, at the door (SPEC 7)."""
+    """Turn a seed, a ``Generator`` or None into a ``Generator``: once, at the door ."""
     if isinstance(rng, np.random.Generator):
         return rng
     if rng is not None and (isinstance(rng, bool) or not isinstance(rng, int | np.integer)):

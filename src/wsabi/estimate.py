@@ -36,8 +36,8 @@ class Estimate:
 def concluded(model: Model) -> Model | None:
     """A model with an estimate, the given one left as it is; None where every value is −inf.
 
-    An adaptive model that is still looking is concluded in a copy; one with too few data to have looked at all gives way
-    to plain WSABI under the prior.
+    An adaptive model that is still looking is concluded in a copy; one with too few data to have looked at all gives
+    way to plain WSABI under the prior.
     """
     if not np.any(np.isfinite(model.log_l)):
         return None
@@ -58,7 +58,7 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
         belief = model.belief()
         return None if belief is None else Estimate(belief.log_mean, belief.log_z_std, belief, None)
     try:
-        certificate = model.estimate(n_draws=4000 if final else 1000)
+        certificate = model.estimate(n_draws=20_000 if final else 1000)
     except NumericalError:
         certificate = None
     if certificate is None:
@@ -137,14 +137,13 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
         found.append("the budget ended while the search for the mass was under way: give it more evaluations.")
     elif len(outcomes) > 1 and outcomes[-1] == "new region":
         found.append(
-            f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be more, "
-            "and log Z may be too low by their mass."
+            f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be "
+            "more, and log Z may be too low by their mass."
         )
     if model.n_infeasible:
         share = model.n_infeasible / model.n_starts
-        found.append(
-            f"the likelihood is zero on about {share:.0%} of the prior ({model.n_infeasible} of {model.n_starts} draws)."
-        )
+        counts = f"{model.n_infeasible} of {model.n_starts} draws"
+        found.append(f"the likelihood is zero on about {share:.0%} of the prior ({counts}).")
     return found
 
 
@@ -159,8 +158,8 @@ def _warn_of_certificate(estimate: Estimate) -> list[str]:
         )
     if certificate.pareto_k > 0.7:
         found.append(
-            f"the fresh points' weights are heavy-tailed (Pareto k = {certificate.pareto_k:.2f} > 0.7): mass lies beyond "
-            "the tails of the measure, and the error bar is too small."
+            f"the fresh points' weights are heavy-tailed (Pareto k = {certificate.pareto_k:.2f} > 0.7): mass lies "
+            "beyond the tails of the measure, and the error bar is too small."
         )
     if certificate.model_log_z_std > 0.5:
         found.append(

@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabi._linalg import (
     GrowingFactor,
-    inverse_from_cholesky,
+    inverse_triangle,
     jittered_cholesky,
     log_det,
     solve_lower,
@@ -157,9 +157,10 @@ def log_marginal_likelihood(X: Array, l_tilde: Array, log_lengthscales: Array) -
 
     Notes
     -----
-    With z = R⁻¹ℓ̃, ∂/∂log l_d = ½ Σ_nm G_nm (x_nd − x_md)²/l_d², G = (zzᵀ/λ² − R⁻¹) ∘ R, and ∂ log λ/∂log l_d is the same
-    with G = −zzᵀ/(Nλ²) ∘ R. Expanding the square gives Σ_n g_n x_nd² − Σ_nm G_nm x_nd x_md with g = G1: one matrix product
-    for all axes, no (N, N) array per axis.
+    With z = R⁻¹ℓ̃, ∂/∂log l_d = ½ Σ_nm G_nm (x_nd − x_md)²/l_d², G = (zzᵀ/λ² − R⁻¹) ∘ R, and ∂ log λ/∂log l_d is the
+    same with G = −zzᵀ/(Nλ²) ∘ R. Expanding the square gives Σ_n g_n x_nd² − Σ_nm G_nm x_nd x_md with g = G1, all of it
+    from the product G(1, x): no (N, N) array per axis. The first part of G needs R(z, z∘x) alone, with no (N, N) array at
+    all; for the second half of the symmetric R⁻¹ is enough, as dpotri leaves it.
     """
     lengthscales = np.exp(log_lengthscales)
     S = (X - X.mean(axis=0)) / lengthscales
@@ -169,13 +170,16 @@ def log_marginal_likelihood(X: Array, l_tilde: Array, log_lengthscales: Array) -
     n = len(X)
     scale = profiled_scale(whitened)
     value = -0.5 * (2.0 * n * math.log(scale) + log_det(L) + n * (1.0 + math.log(2.0 * math.pi)))
-    z = solve_upper(L, whitened) / scale
+    z = solve_upper(L, whitened)[:, None] / scale
+    one_and_S = np.column_stack([np.ones(n), S])
 
-    def contract(G: Array) -> Array:
-        """Σ_nm G_nm (s_nd − s_md)²/2, (D,)."""
-        return np.asarray(G.sum(axis=1) @ np.square(S) - np.einsum("nd,nd->d", S, G @ S))
+    def contract(products: Array) -> Array:
+        """½ Σ_nm G_nm (s_nd − s_md)², (D,), from the products G(1, s), (N, 1 + D), of a symmetric G."""
+        return np.asarray(products[:, 0] @ np.square(S) - np.einsum("nd,nd->d", S, products[:, 1:]))
 
-    data = z[:, None] * R * z
-    by_data = contract(data)
-    by_volume = contract(inverse_from_cholesky(L) * R)
+    by_data = contract(z * (R @ (z * one_and_S)))
+    half = inverse_triangle(L, overwrite=True)  # of R⁻¹; above the diagonal L is zero
+    half *= R.T  # R = Rᵀ, stored as `half` is
+    np.fill_diagonal(half, 0.0)  # ½(s_n − s_n)² = 0: left in, its large terms would cancel to round-off
+    by_volume = contract(half @ one_and_S) + contract(half.T @ one_and_S)
     return value, by_data - by_volume, math.log(scale), -by_data / n

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import square_distances
+from wsabi._linalg import gaussian_exponent
 from wsabi._types import Array, ArrayLike
 
 __all__ = ["SquaredExponential"]
@@ -42,10 +42,9 @@ class SquaredExponential:
     def __call__(self, A: Array, B: Array) -> Array:
         """k(a_n, b_m), (N, M), for A (N, D) and B (M, D)."""
         centre = B.mean(axis=0)
-        squares = square_distances((A - centre) / self.lengthscales, (B - centre) / self.lengthscales)
-        squares *= -0.5
-        squares += 2.0 * self.log_scale
-        return np.exp(squares, out=squares)
+        scaled_A, scaled_B = (A - centre) / self.lengthscales, (B - centre) / self.lengthscales
+        exponent = gaussian_exponent(scaled_A, scaled_B, 2.0 * self.log_scale)
+        return np.exp(exponent, out=exponent)
 
     def row(self, x: Array, X: Array) -> Array:
         """k(x, x_n), (N,), for one x (D,): differences taken directly, which at this size is quicker and exact."""

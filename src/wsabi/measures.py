@@ -54,7 +54,8 @@ def _covariance(cov: ArrayLike, dim: int) -> tuple[Array, Array]:
         full = 0.5 * (array + array.T)
     else:
         raise ValueError(
-            f"cov must be a scalar, ({dim},) variances or a ({dim}, {dim}) matrix to match mean; got shape {array.shape}."
+            f"cov must be a scalar, ({dim},) variances or a ({dim}, {dim}) matrix to match mean; "
+            f"got shape {array.shape}."
         )
     # Factor the correlation matrix: whether cov is accepted must not depend on the units of the axes.
     sd = np.sqrt(np.maximum(np.diag(full), 0.0))
@@ -111,7 +112,7 @@ class Gaussian:
     def log_pdf(self, X: Array) -> Array:
         """log N(x_n; μ, Σ), (N,), for X (N, D)."""
         U = solve_lower(self._L, (X - self.mean).T)  # L⁻¹(x − μ)  (D, N)
-        return -0.5 * np.square(U).sum(axis=0) - self._log_normaliser
+        return np.asarray(-0.5 * np.square(U).sum(axis=0) - self._log_normaliser)
 
     def grad_log_pdf(self, X: Array) -> Array:
         """∇ log π = −Σ⁻¹(x_n − μ), (N, D)."""
@@ -131,7 +132,7 @@ class Gaussian:
 def _each_covariance(covs: ArrayLike | Sequence[ArrayLike], n: int, dim: int) -> list[ArrayLike]:
     """The covariance of each of n components from one for all, or a sequence of n."""
     if np.isscalar(covs) or (isinstance(covs, np.ndarray) and covs.ndim == 0):
-        return [covs] * n  # type: ignore[list-item]
+        return [covs] * n
     each: list[ArrayLike] = list(covs)  # type: ignore[arg-type]
     one_matrix = len(each) == dim and all(np.ndim(row) == 1 and np.size(row) == dim for row in each)
     if one_matrix and dim > 1:

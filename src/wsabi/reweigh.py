@@ -28,8 +28,8 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
     """The result under the prior ``new`` instead of ``old``, with no new evaluation.
 
     The variance of log Z is that of the run, multiplied by 1 + c² (c the coefficient of variation of π'/π under the
-    posterior: the same evaluations speak for that many times fewer independent ones), plus 1/ESS for the draws, plus the
-    square of the share of the new posterior that no evaluation is near.
+    posterior: the same evaluations speak for that many times fewer independent ones), plus 1/ESS for the draws, plus
+    the square of the share of the new posterior that no evaluation is near.
 
     Raises
     ------

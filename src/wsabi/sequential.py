@@ -14,7 +14,7 @@ from wsabi._logspace import safe_log, scaled_likelihood
 from wsabi._types import Array
 from wsabi.acquisition import log_uncertainty_at
 from wsabi.design import candidates, inside, spread_design
-from wsabi.fit import FitRecord, LengthscalePrior, fit_lengthscales
+from wsabi.fit import Fit, FitRecord, LengthscalePrior, fit_lengthscales
 from wsabi.gp import GP, condition
 from wsabi.integral import moments
 from wsabi.kernels import SquaredExponential
@@ -115,25 +115,38 @@ class SequentialModel:
     def _refit(self) -> None:
         """Learn the hyperparameters, then factor afresh; the pool is drawn anew when it is next needed."""
         l_tilde = self._l_tilde()
-        n = len(self.X)
+        n, dim, young = len(self.X), self.measure.dim, self._too_young_to_fit()
+        prior = LengthscalePrior.for_dim(dim)
+        fit: Fit | None = None
         if self.kernel is not None:
-            self._lengthscales = np.broadcast_to(self.kernel.lengthscales, (self.measure.dim,)).copy()
+            lengthscales = np.broadcast_to(self.kernel.lengthscales, (dim,)).copy()
+        elif young:
+            lengthscales = math.exp(prior.mean) * self._sd
         else:
             warm = None if self._lengthscales is None else self._lengthscales / self._sd
-            prior = LengthscalePrior.for_dim(self.measure.dim)
             fit = fit_lengthscales(self.X / self._sd, l_tilde, prior=prior, warm=warm)
-            self._lengthscales = fit.lengthscales * self._sd
-        self._next_fit = math.ceil(REFIT_GROWTH * n)
-        self.gp = condition(self.X, l_tilde, self._lengthscales, scale=self._fixed_scale(), capacity=self._next_fit)
+            lengthscales = self._lengthscales = fit.lengthscales * self._sd
+        self._next_fit = n + 1 if young else math.ceil(REFIT_GROWTH * n)
+        self.gp = condition(self.X, l_tilde, lengthscales, scale=self._fixed_scale(), capacity=self._next_fit)
         self.max_jitter = max(self.max_jitter, self.gp.jitter)
         self._pool = None
-        if self.kernel is None:
+        if fit is not None:
             self.fits.append(
                 FitRecord(
-                    n, tuple(self._lengthscales), self.gp.scale, fit.log_evidence, fit.n_iterations, fit.converged,
+                    n, tuple(lengthscales), self.gp.scale, fit.log_evidence, fit.n_iterations, fit.converged,
                     fit.at_bound,
                 )
             )  # fmt: skip
+
+    def _too_young_to_fit(self) -> bool:
+        """Whether the first design goes on and fewer than D + 2 points are known: its next points need no model.
+
+        Fewer data than a scale, D length-scales and one more say little that the length-scales' prior does not, whose
+        centre serves until then. With ``refit="every"`` a fit is made all the same.
+        """
+        if self.kernel is not None or self.settings.refit == "every":
+            return False
+        return bool(self._design) and len(self.X) < self.measure.dim + 2
 
     def _fixed_scale(self) -> float | None:
         return None if self.kernel is None else self.kernel.scale

@@ -68,7 +68,9 @@ def test_scaled_keeps_the_centre_and_scales_variances(dim: int) -> None:
 
 def test_divergence_between_gaussians() -> None:
     """In one dimension ½(s² + m² − 1) − log s; in more it is what 200 000 draws of log N(m, S)/N(0, I) average to."""
-    assert_allclose(divergence(np.array([0.7]), np.array([[0.3]])), 0.5 * (0.09 + 0.49 - 1.0) - math.log(0.3), rtol=1e-12)
+    assert_allclose(
+        divergence(np.array([0.7]), np.array([[0.3]])), 0.5 * (0.09 + 0.49 - 1.0) - math.log(0.3), rtol=1e-12
+    )
     assert divergence(np.zeros(4), np.eye(4)) == 0.0
     frame = a_frame(3, seed=2)
     inner, standard = Gaussian(frame.mean, frame.factor @ frame.factor.T), Gaussian(np.zeros(3))

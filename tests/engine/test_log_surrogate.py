@@ -67,7 +67,9 @@ def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
     bundle = _bundle(Y, values, noise)
     evidence = stats.multivariate_normal(np.zeros(len(Y)), dense_covariance(Y, noise)).logpdf(values)
     prior = stats.norm(bundle.theta_mean, log_surrogate.THETA_SD).logpdf(THETA).sum()
-    constants = 0.5 * len(Y) * math.log(2 * math.pi) + np.log(log_surrogate.THETA_SD).sum() + 1.5 * math.log(2 * math.pi)
+    constants = (
+        0.5 * len(Y) * math.log(2 * math.pi) + np.log(log_surrogate.THETA_SD).sum() + 1.5 * math.log(2 * math.pi)
+    )
     assert_allclose(log_surrogate._objective(bundle, THETA)[0], -(evidence + prior + constants), rtol=1e-9)
 
 
@@ -83,7 +85,8 @@ def test_gradient_of_the_objective(dim: int, shift: float, monkeypatch: pytest.M
     bundle, theta = _bundle(Y, values, noise), THETA + shift
     h = 1e-5
     finite = [
-        (log_surrogate._objective(bundle, theta + h * e)[0] - log_surrogate._objective(bundle, theta - h * e)[0]) / (2 * h)
+        (log_surrogate._objective(bundle, theta + h * e)[0] - log_surrogate._objective(bundle, theta - h * e)[0])
+        / (2 * h)
         for e in np.eye(3)
     ]
     assert_allclose(log_surrogate._objective(bundle, theta)[1], finite, rtol=1e-6, atol=1e-7 * np.max(np.abs(finite)))

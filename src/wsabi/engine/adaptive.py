@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._types import Array, Mask
 from wsabi.design import spread_design
 from wsabi.engine.certificate import Proposal, certify
 from wsabi.engine.explorer import Explorer
@@ -28,8 +28,8 @@ __all__ = ["AdaptiveModel"]
 
 # A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
 NEGLIGIBLE = 7.0
-BARREN_SHARE = 0.2  # of the budget may go to looks that found nothing new
-BARREN_LOOKS = 3  # in a row end the looking: an unseen region is then unlikely to draw a quarter of all starts
+BARREN_SHARE = 0.4  # of the budget may go to looks that found nothing new
+RETURNS = 2  # looks in a row that came back to a known region end the looking: there seems to be one hill
 LOOKING_SHARE = 0.7  # of the budget may go to looking in all, so that something is left to integrate with
 REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by a seventh
 
@@ -93,7 +93,7 @@ class AdaptiveModel:
             self._rebuild()
 
     @property
-    def _training(self) -> Array:
+    def _training(self) -> Mask:
         """(N,) which evaluations the models may see."""
         return np.isnan(self.log_p)
 
@@ -204,7 +204,7 @@ class AdaptiveModel:
             return "known region"
         # A rough log ℓ is never known to half a nat; what is not calm after that many points at temperature one is
         # left to the integration.
-        if self._is_calm() or self._n_cold >= 8 * dim + 10:
+        if self._is_calm() or self._n_cold >= 8 * dim + 30:
             return "negligible mass" if explorer.log_z < self._log_total() - NEGLIGIBLE else "new region"
         if self._hopeless():
             return "negligible mass"
@@ -254,15 +254,11 @@ class AdaptiveModel:
             self._begin_look()
 
     def _enough_looking(self) -> bool:
-        barren = 0
-        for look in reversed(self.looks):
-            if look.outcome == "new region":
-                break
-            barren += 1
+        returned = [look.outcome == "known region" for look in self.looks[-RETURNS:]]
         spent = sum(look.n_evals for look in self.looks if look.outcome != "new region")
         typical = float(np.median([look.n_evals for look in self.looks]))
         return (
-            barren >= BARREN_LOOKS
+            (len(returned) == RETURNS and all(returned))
             or spent + typical > BARREN_SHARE * self.budget
             or len(self.X) + typical > LOOKING_SHARE * self.budget
         )

@@ -2,7 +2,7 @@
 
 The surrogate's tempered posterior ℓ^(1/t) π is followed by a Gaussian q whose moments are matched to it by importance
 sampling on the surrogate, which costs no evaluation. The temperature t is set by the data: the best 2D + 2 values span
-ten temperatures. Far from the mass t is large and q is nearly the prior; as better points are found t falls to one
+five temperatures. Far from the mass t is large and q is nearly the prior; as better points are found t falls to one
 and q becomes the posterior's own mean and covariance. The surrogate is fitted in coordinates whitened by q, which is
 what copes with ridges and scales; the prior is known and never modelled, so q cannot leave it.
 """
@@ -15,13 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower
-from wsabi._types import Array
+from wsabi._types import Array, Indices, Mask
 from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
 from wsabi.measures import Measure
 
 __all__ = ["Explorer", "Frame"]
 
-SPAN = 10.0  # temperatures between the best value and the (2D + 2)nd: a Gaussian's 2D + 2 best draws span fewer
+# Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads by
+# √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
+SPAN = 5.0
 MAX_DATA = (
     250  # points in the surrogate, nearest in value: factoring 250 costs a millisecond, and the far ones add little
 )
@@ -120,7 +122,7 @@ class Explorer:
         )
         self.temperature = temperature
 
-    def _relevant(self, Y: Array, log_p: Array) -> Array:
+    def _relevant(self, Y: Array, log_p: Array) -> Indices:
         """Indices of the data to model: the best of those near q, and never fewer than 2D + 2."""
         dim = Y.shape[1]
         radius = np.sqrt(np.square(Y).sum(axis=1))
@@ -129,12 +131,13 @@ class Explorer:
         return order[: max(2 * dim + 2, min(MAX_DATA, int(near.sum())))]
 
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
-        """log ℓ by the surrogate, (M,) at X (M, D): its mean, and its mean less one sd; no higher than the best + 3.
+        """log ℓ by the surrogate, (M,) at X (M, D): its mean m, and m less its variance; no higher than the best + 3.
 
-        The mean alone may grow where it extrapolates; there its sd is large too, so the second is safe.
+        The mean alone may grow where it extrapolates; there its variance (in nats²) is large too, so m − v is safe. Where
+        log ℓ is known to a tenth of a nat the two differ by a hundredth.
         """
         mean, variance = self._fitted().predict(self.frame.whiten(X))
-        return np.minimum(mean, 3.0) + self.top, np.minimum(mean - np.sqrt(variance), 3.0) + self.top
+        return np.minimum(mean, 3.0) + self.top, np.minimum(mean - variance, 3.0) + self.top
 
     def _fitted(self) -> LogSurrogate:
         if self.surrogate is None:
@@ -148,7 +151,7 @@ class Explorer:
         log_t = np.minimum(mean, 3.0) - caution * np.sqrt(variance) + self.measure.log_pdf(self.frame.colour(Y))
         return np.where(self._is_blocked(Y), -np.inf, log_t), variance
 
-    def _is_blocked(self, Y: Array) -> Array:
+    def _is_blocked(self, Y: Array) -> Mask:
         """Whether the nearest datum of y (M, D) is one of zero likelihood."""
         if not len(self._blocked):
             return np.zeros(len(Y), dtype=bool)
@@ -221,6 +224,9 @@ class Explorer:
         """
         Y = self.rng.standard_normal((400, self.measure.dim))
         Y *= np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, 400))[:, None]
+        # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
+        # sliver, and only a point outside it can say so.
+        Y[::4] *= 3.0
         log_t, v = self._log_target(Y, 0.0)
         score = 2.0 * log_t + np.minimum(v, 4.0) + np.log(-np.expm1(-v))
         return np.asarray(self.frame.colour(Y[[int(np.argmax(score))]])[0])

@@ -57,7 +57,8 @@ class Region:
     def log_density(self, X: Array) -> Array:
         """log q_k, (N,)."""
         Y = self.frame.whiten(X)
-        return -0.5 * np.square(Y).sum(axis=1) - 0.5 * X.shape[1] * math.log(2 * math.pi) - self.frame.log_det
+        constant = 0.5 * X.shape[1] * math.log(2 * math.pi) + self.frame.log_det
+        return np.asarray(-0.5 * np.square(Y).sum(axis=1) - constant)
 
 
 class Regions:

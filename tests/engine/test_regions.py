@@ -1,0 +1,232 @@
+"""The mixture of regions: its integral is that of brute force, its integrand integrates to it, its data are sifted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import integrate, special, stats
+
+from wsabi._linalg import NumericalError
+from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.regions import TWIN, Regions, inflation
+from wsabi.measures import Gaussian
+from wsabi.settings import Settings
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+CENTRES = {1: [np.array([-1.2]), np.array([1.0])], 2: [np.array([-1.0, 0.4]), np.array([1.1, -0.3])]}
+
+
+def smooth(X: np.ndarray) -> np.ndarray:
+    """log ℓ of two unequal bumps with a cubic on top: no model has it in its span."""
+    first = -0.5 * np.square((X + 1.0) / 0.5).sum(axis=1)
+    second = -0.5 * np.square((X - 1.0) / 0.6).sum(axis=1) - 0.7
+    return np.logaddexp(first, second) + 0.05 * X[:, 0] ** 3 - 0.02 * X[:, 0] ** 4
+
+
+def an_explorer(measure: Gaussian, centre: np.ndarray, sd: float, log_z: float) -> Explorer:
+    """An explorer that has arrived at N(centre, sd²), as far as the regions can tell."""
+    explorer = Explorer(measure, np.random.default_rng(0))
+    explorer.frame = Frame(centre, sd * np.eye(len(centre)))
+    explorer.temperature = 1.0
+    explorer.log_z = log_z
+    return explorer
+
+
+def two_regions(dim: int, n: int, log_l: Function = smooth, method: str = "wsabi-l") -> Regions:
+    """Two overlapping components of weights 0.6 and 0.4, with n training points spread over both, as q has them."""
+    measure = Gaussian(np.zeros(dim))
+    explorers = [
+        an_explorer(measure, centre, 0.6, math.log(weight) - 3.0)
+        for centre, weight in zip(CENTRES[dim], (0.6, 0.4), strict=True)
+    ]
+    rng = np.random.default_rng(1)
+    cube = stats.qmc.Halton(dim, seed=3).random(n)
+    X = np.repeat(np.stack(CENTRES[dim]), n // 2, axis=0) + 1.04 * special.ndtri(cube)
+    settings = Settings(method=method)  # type: ignore[arg-type]
+    return Regions(measure, settings, rng, explorers, X, log_l(X), [None, None])
+
+
+def quadrature(f: Function, dim: int, reach: float = 9.0, n: int = 400) -> float:
+    """∫ f over [−reach, reach]^D by Gauss-Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    axes = np.meshgrid(*[reach * nodes] * dim, indexing="ij")
+    grid = np.stack([axis.ravel() for axis in axes], axis=1)
+    products = np.meshgrid(*[reach * weights] * dim, indexing="ij")
+    return float(np.prod([p.ravel() for p in products], axis=0) @ f(grid))
+
+
+# -- the measure ------------------------------------------------------------------------------------------------------
+
+
+def test_inflation_falls_with_dimension_and_stays_above_one() -> None:
+    """Below one q would be narrower than the posterior, and f would grow without bound in its tails."""
+    by_dim = [inflation(dim) for dim in range(1, 31)]
+    assert by_dim == sorted(by_dim, reverse=True)
+    assert by_dim[-1] > 1.0
+    assert by_dim[0] <= 4.0
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_q_is_the_inflated_mixture(dim: int) -> None:
+    regions = two_regions(dim, 20)
+    X = np.random.default_rng(4).standard_normal((9, dim))
+    variance = inflation(dim) * 0.36
+    terms = [
+        math.log(w) + stats.multivariate_normal(c, variance * np.eye(dim)).logpdf(X)
+        for c, w in zip(CENTRES[dim], (0.6, 0.4), strict=True)
+    ]
+    assert_allclose(regions.weights, [0.6, 0.4], rtol=1e-12)
+    assert_allclose(regions.log_terms(X), terms, rtol=1e-10)
+    assert_allclose(regions.log_q(X), np.logaddexp(*terms), rtol=1e-10)
+    prior = Gaussian(np.zeros(dim)).log_pdf(X)
+    assert_allclose(regions.log_f(X, smooth(X)), smooth(X) + prior - np.logaddexp(*terms), rtol=1e-10)
+    part = regions.parts[1]
+    assert_allclose(part.radius(X), np.linalg.norm((X - CENTRES[dim][1]) / math.sqrt(variance), axis=1), rtol=1e-10)
+
+
+# -- the integral -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dim", "n", "tolerance"), [(1, 40, 1e-3), (2, 200, 5e-3)])
+def test_the_weighted_sum_of_the_regions_is_the_integral(dim: int, n: int, tolerance: float) -> None:
+    """Σ w_k E_k = ∫ ℓπ: a weight lost or a Jacobian left out would be tenths."""
+    prior = Gaussian(np.zeros(dim))
+
+    def f(X: np.ndarray) -> np.ndarray:
+        return np.exp(smooth(X) + prior.log_pdf(X))
+
+    coarse, fine = quadrature(f, dim, n=200), quadrature(f, dim, n=300)
+    assert_allclose(coarse, fine, rtol=1e-9)  # the oracle has converged
+    regions = two_regions(dim, n)
+    log_mean, log_var = regions.moments()
+    assert abs(math.exp(log_mean) / fine - 1.0) < tolerance
+    claimed = math.exp(0.5 * log_var - log_mean)
+    assert abs(math.exp(log_mean) / fine - 1.0) < 5.0 * claimed + 1e-6
+    assert claimed < 100.0 * tolerance
+
+
+@pytest.mark.parametrize("method", ["wsabi-l", "wsabi-m", "bq"])
+@pytest.mark.parametrize("dim", [1, 2])
+def test_control_integrates_to_the_moments(dim: int, method: str) -> None:
+    """The control variate's integral is known exactly only if control() is the very function that moments() integrates.
+
+    Few data, so that model and truth differ by per cents and only the identity can hold to 1e-6.
+    """
+    regions = two_regions(dim, 14 * dim, method=method)
+    reference = -2.0
+    values = [quadrature(lambda X: regions.control(X, np.full(len(X), reference)), dim, n=n) for n in (150, 200)]
+    assert_allclose(values[0], values[1], rtol=1e-7)
+    assert_allclose(values[1] * math.exp(reference), math.exp(regions.moments()[0]), rtol=1e-6)
+
+
+def test_moments_shift_with_log_l() -> None:
+    one, other = two_regions(1, 26), two_regions(1, 26, lambda X: smooth(X) + 1e5)
+    assert_allclose(other.moments()[0] - 1e5, one.moments()[0], atol=1e-6)  # rounding of log ℓ at 1e5, through the fit
+    assert_allclose(other.moments()[1] - 2e5, one.moments()[1], atol=1e-2)  # the variance is small, and so its digits
+    X = np.linspace(-2.0, 2.0, 5)[:, None]
+    assert_allclose(other.control(X, np.full(5, 1e5)), one.control(X, np.zeros(5)), rtol=1e-6)
+
+
+def test_one_component_against_scipy() -> None:
+    """A region of its own under a prior three times as wide, whose f has no closed form."""
+    measure = Gaussian([0.3], [4.0])
+    X = np.linspace(-6.0, 8.0, 40)[:, None]
+
+    def log_l(P: np.ndarray) -> np.ndarray:
+        return -np.logaddexp(0.0, 2.0 * np.abs(P[:, 0] - 1.0) - 1.0)
+
+    explorer = an_explorer(measure, np.array([1.0]), 0.9, 0.0)
+    regions = Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, log_l(X), [None])
+    truth, _ = integrate.quad(
+        lambda x: math.exp(log_l(np.array([[x]]))[0]) * stats.norm.pdf(x, 0.3, 2.0), -15, 17, points=[1.0], epsabs=1e-12
+    )
+    assert abs(regions.moments()[0] - math.log(truth)) < 5e-3  # ℓ has a kink at 1
+
+
+def test_nothing_finite_is_an_error() -> None:
+    regions = two_regions(1, 10, lambda X: np.full(len(X), -np.inf))
+    with pytest.raises(NumericalError, match="no region holds a finite log-likelihood"):
+        regions.moments()
+    assert_array_equal(regions.control(np.zeros((2, 1)), np.zeros(2)), 0.0)
+
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+
+def test_far_points_and_twins_are_left_out() -> None:
+    regions = two_regions(2, 30)
+    left, right = regions.parts
+    before = (len(left.members), len(right.members))
+    regions.observe(100, np.array([50.0, 50.0]), -1.0)  # out of everyone's reach
+    assert (len(left.members), len(right.members)) == before
+    twin = left.frame.colour(left.model.X[[3]] + 0.1 * TWIN)[0]
+    regions.observe(101, twin, -1.0)
+    assert 101 not in left.members
+    new = left.frame.colour(np.array([[0.123, -0.456]]))[0]
+    regions.observe(102, new, float(smooth(new[None, :])[0]))
+    assert 102 in left.members
+    assert len(left.model.X) == len(left.members)
+    assert_allclose(left.frame.colour(left.model.X[-1:])[0], new, atol=1e-12)
+
+
+def test_the_first_data_are_sifted_the_same_way() -> None:
+    measure = Gaussian([0.0, 0.0])
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    X = np.vstack([X, X[:5] + 1e-7, [[90.0, 0.0]]])  # five twins and one far away
+    explorer = an_explorer(measure, np.zeros(2), 1.0, 0.0)
+    regions = Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, smooth(X), [None])
+    members = regions.parts[0].members
+    assert len(members) == 12
+    assert {m % 12 for m in members} == set(range(12))  # of each pair one, whichever is nearer the centre
+    assert 17 not in members
+    assert regions.parts[0].model.max_jitter <= 1e-10
+
+
+def test_an_observed_point_equals_one_given_from_the_start() -> None:
+    """Appending and filling give the same model at the same length-scales."""
+    measure = Gaussian([0.0])
+    X = np.linspace(-2.0, 2.0, 9)[:, None]
+    grown, whole = (
+        Regions(
+            measure, Settings(), np.random.default_rng(0), [an_explorer(measure, np.zeros(1), 0.8, 0.0)],
+            X[:n], smooth(X[:n]), [None],
+        )
+        for n in (8, 9)
+    )  # fmt: skip
+    grown.observe(8, X[8], float(smooth(X[8:])[0]))
+    assert sorted(grown.parts[0].members) == sorted(whole.parts[0].members)
+    assert abs(grown.moments()[0] - whole.moments()[0]) < 5e-3  # the length-scales were learnt from eight and from nine
+
+
+def test_the_least_certain_region_is_sampled_next() -> None:
+    """All data on the left: the right has nothing, and the next point is there."""
+    measure = Gaussian([0.0])
+    explorers = [an_explorer(measure, c, 0.3, 0.0) for c in (np.array([-3.0]), np.array([3.0]))]
+    X = np.concatenate([np.linspace(-4.2, -1.8, 20), [2.7, 3.3]])[:, None]
+
+    def log_l(P: np.ndarray) -> np.ndarray:
+        return np.logaddexp(-0.5 * ((P[:, 0] + 3.0) / 0.3) ** 2, -0.5 * ((P[:, 0] - 3.0) / 0.3) ** 2)
+
+    regions = Regions(measure, Settings(), np.random.default_rng(0), explorers, X, log_l(X), [None, None])
+    assert regions.propose(np.empty((0, 1)))[0] > 0.0
+    pending = np.array([[2.4], [3.6]])
+    assert np.min(np.abs(regions.propose(pending) - pending)) > 1e-3  # points under way count
+
+
+def test_surrogate_is_silent_far_from_every_region() -> None:
+    measure = Gaussian([0.0, 0.0])
+    explorer = an_explorer(measure, np.zeros(2), 0.5, 0.0)
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    explorer.fit(X, smooth(X), learn=True)
+    regions = Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, smooth(X), [None])
+    mean, lower = regions.surrogate(np.array([[0.1, 0.2], [60.0, 0.0]]))
+    truth = smooth(np.array([[0.1, 0.2]])) + measure.log_pdf(np.array([[0.1, 0.2]]))
+    assert abs(mean[0] - truth[0]) < 0.3
+    assert lower[0] <= mean[0]
+    assert np.isneginf(mean[1])
+    assert np.isneginf(lower[1])

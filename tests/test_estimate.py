@@ -1,0 +1,250 @@
+"""From a model to what the user is told: the right estimate, the right kind of posterior, and every warning."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import wsabi
+from wsabi.charts import chart
+from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of, warnings_of
+from wsabi.fit import LOG_BOUND, FitRecord
+from wsabi.posterior import Posterior
+from wsabi.result import Certificate, Look, ModelBelief
+from wsabi.sequential import SequentialModel
+from wsabi.weighted_samples import WeightedSamples
+
+MEASURE = wsabi.Gaussian([0.0, 0.0])
+TRUTH = -math.log(2.0)  # exp(−½xᵀx) under N(0, I₂)
+
+
+def log_l(X: np.ndarray) -> np.ndarray:
+    return -0.5 * np.square(X).sum(axis=1)
+
+
+def grown(model: Any, n: int, function: Any = log_l) -> Any:
+    for _ in range(n):
+        X = model.propose(1, np.empty((0, 2)))
+        model.observe(X, function(X))
+    return model
+
+
+def adaptive(n: int, function: Any = log_l, budget: int = 80, **choices: Any) -> AdaptiveModel:
+    model = AdaptiveModel(MEASURE, wsabi.Settings(**choices), np.random.default_rng(0), budget)
+    grown(model, n, function)
+    return model
+
+
+def plain(n: int, **choices: Any) -> SequentialModel:
+    settings = wsabi.Settings(measure="prior", **choices)
+    return grown(SequentialModel(MEASURE, settings, np.random.default_rng(0)), n)
+
+
+@pytest.fixture(scope="module")
+def finished() -> AdaptiveModel:
+    """An adaptive model that is integrating; tests work on copies."""
+    return adaptive(80)
+
+
+# -- conclude and estimate --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: adaptive(0), lambda: adaptive(9, lambda X: np.full(len(X), -np.inf)), lambda: plain(0)]
+)
+def test_without_a_finite_value_there_is_no_estimate(make: Any) -> None:
+    assert concluded(make()) is None
+
+
+def test_a_model_with_an_estimate_is_given_back_itself(finished: AdaptiveModel) -> None:
+    assert concluded(finished) is finished
+    prior = plain(12)
+    assert concluded(prior) is prior
+
+
+def test_a_model_still_looking_is_concluded_in_a_copy() -> None:
+    model = adaptive(14)
+    assert model.regions is None
+    state = copy.deepcopy(model.rng.bit_generator.state)
+    done = concluded(model)
+    assert isinstance(done, AdaptiveModel)
+    assert done is not model
+    assert done.regions is not None
+    assert model.regions is None
+    assert model.rng.bit_generator.state == state
+    assert_array_equal(done.X, model.X)
+    assert done.looks[-1].outcome == "unfinished"
+    assert model.looks == []
+
+
+def test_too_few_data_give_way_to_plain_wsabi() -> None:
+    model = adaptive(3)
+    done = concluded(model)
+    assert isinstance(done, SequentialModel)
+    assert_array_equal(done.X, model.X)
+    assert math.isfinite(estimate_of(done).log_z)  # type: ignore[union-attr]
+
+
+def test_estimates_of_both_kinds_are_right(finished: AdaptiveModel) -> None:
+    by_prior, by_engine = estimate_of(plain(40)), estimate_of(finished, final=True)
+    assert by_prior is not None
+    assert by_engine is not None
+    assert abs(by_prior.log_z - TRUTH) < 5e-3
+    assert abs(by_engine.log_z - TRUTH) < 5e-3
+    assert by_prior.certificate is None
+    assert by_prior.log_z == by_prior.model.log_mean
+    assert by_engine.certificate is not None
+    assert by_engine.log_z == by_engine.certificate.log_z
+    assert by_engine.model.log_mean == by_engine.certificate.model_log_z
+
+
+def test_a_looking_model_has_no_estimate_yet() -> None:
+    assert estimate_of(adaptive(10)) is None
+
+
+def test_estimates_repeat_and_draw_from_no_stream_of_the_run(finished: AdaptiveModel) -> None:
+    state = copy.deepcopy(finished.rng.bit_generator.state)
+    assert repr(estimate_of(finished)) == repr(estimate_of(finished))
+    posterior_of(finished, chart(MEASURE), estimate_of(finished))  # type: ignore[arg-type]
+    assert finished.rng.bit_generator.state == state
+
+
+def test_posteriors(finished: AdaptiveModel) -> None:
+    """The posterior is N(0, ½I): closed form under the prior, weighted draws under the engine."""
+    prior = plain(40)
+    closed = posterior_of(prior, chart(MEASURE), estimate_of(prior))  # type: ignore[arg-type]
+    drawn = posterior_of(finished, chart(MEASURE), estimate_of(finished))  # type: ignore[arg-type]
+    assert isinstance(closed, Posterior)
+    assert isinstance(drawn, WeightedSamples)
+    assert np.abs(closed.cov - 0.5 * np.eye(2)).max() < 0.02
+    assert drawn.effective_sample_size > 500.0
+    assert np.abs(drawn.cov - 0.5 * np.eye(2)).max() < 0.1  # 4 000 draws: 0.02, five times
+    assert np.abs(drawn.mean).max() < 0.1
+
+
+# -- warnings ---------------------------------------------------------------------------------------------------------
+
+CERTIFICATE = Certificate(
+    log_z=-0.7, log_z_std=0.01, model_log_z=-0.7, model_log_z_std=0.01, fresh_log_z=-0.7, fresh_log_z_std=0.01,
+    difference=0.5, n_points=20, effective_sample_size=15.0, pareto_k=0.2, wsabi_share=0.5, model_log_var=-10.0,
+)  # fmt: skip
+
+
+def warned(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> list[str]:
+    if estimate is None:
+        estimate = Estimate(-0.7, 0.01, ModelBelief(-0.7, -10.0), replace(CERTIFICATE, **certificate))
+    return warnings_of(model, estimate, model.log_l, noise)
+
+
+@pytest.fixture
+def calm(finished: AdaptiveModel) -> AdaptiveModel:
+    """A copy on which nothing is to be warned of."""
+    model = copy.deepcopy(finished)
+    model.looks = [Look(30, -0.7, "new region"), Look(10, -0.7, "known region"), Look(10, -0.7, "known region")]
+    model.n_infeasible = 0
+    return model
+
+
+def test_no_warning_when_all_is_well(calm: AdaptiveModel) -> None:
+    assert warned(calm) == []
+
+
+@pytest.mark.parametrize(
+    ("certificate", "text"),
+    [
+        ({"difference": -4.2}, r"model and fresh points disagree by 4\.2 standard deviations"),
+        ({"pareto_k": 0.93}, r"heavy-tailed \(Pareto k = 0\.93 > 0\.7\)"),
+        ({"model_log_z_std": 0.8}, "two models of the same data disagree by more than half a nat"),
+        ({"n_points": 0}, "no fresh points have checked the model"),
+    ],
+)
+def test_warnings_of_the_certificate(calm: AdaptiveModel, certificate: dict[str, Any], text: str) -> None:
+    found = warned(calm, **certificate)
+    assert len(found) == 1
+    assert re.search(text, found[0])
+
+
+def test_a_pareto_k_that_is_not_known_is_no_warning(calm: AdaptiveModel) -> None:
+    assert warned(calm, pareto_k=math.nan) == []
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "text"),
+    [
+        (["new region", "unfinished"], "the budget ended while the search for the mass was under way"),
+        (
+            ["new region", "known region", "new region"],
+            "the last of 3 looks from fresh draws of the prior still found a new",
+        ),
+    ],
+)
+def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: str) -> None:
+    calm.looks = [Look(10, -0.7, outcome) for outcome in outcomes]
+    found = warned(calm)
+    assert len(found) == 1
+    assert text in found[0]
+
+
+def test_a_single_look_is_no_warning(calm: AdaptiveModel) -> None:
+    """With one region found there is nothing that 'still' finds new ones."""
+    calm.looks = calm.looks[:1]
+    assert not any("still found" in text for text in warned(calm))
+
+
+def test_infeasible_mass_is_reported_as_a_share(calm: AdaptiveModel) -> None:
+    calm.n_starts, calm.n_infeasible = 8, 2
+    assert warned(calm) == ["the likelihood is zero on about 25% of the prior (2 of 8 draws)."]
+
+
+def test_infeasible_starts_are_counted() -> None:
+    model = adaptive(30, lambda X: np.where(X[:, 0] > 0.5, log_l(X), -np.inf))
+    assert 0 < model.n_infeasible < model.n_starts <= 30
+
+
+def test_warnings_common_to_all_models(calm: AdaptiveModel) -> None:
+    estimate = Estimate(math.nan, 0.01, ModelBelief(-0.7, -10.0, variance_clipped=True), CERTIFICATE)
+    found = warned(calm, estimate, noise=0.25)
+    assert any("mean of Z is not positive" in text for text in found)
+    assert any("lost in round-off" in text for text in found)
+    assert any("told two values 0.25 nats apart" in text for text in found)
+    assert len(found) == 3
+
+
+def test_few_points_near_the_best() -> None:
+    model = plain(12)
+    estimate = estimate_of(model)
+    assert estimate is not None
+    log_l_ = np.array([0.0, *np.full(11, -50.0)])
+    found = warnings_of(model, estimate, log_l_, 0.0)
+    assert found == [
+        "only 1 of 12 evaluations lie within 5 nats of the highest: the mass is hardly explored, and neither the estimate "
+        "nor its standard deviation can be trusted."
+    ]
+
+
+def test_length_scales_and_jitter_at_their_ends() -> None:
+    model = plain(30)
+    model.fits.append(FitRecord(30, (math.exp(-LOG_BOUND), 1.0), 1.0, 0.0, 5, True, True))
+    model.max_jitter = 1e-6
+    estimate = estimate_of(model)
+    assert estimate is not None
+    found = warnings_of(model, estimate, model.log_l, 0.0)
+    assert any("lower end of its range" in text for text in found)
+    assert any("relative jitter of 1e-06" in text for text in found)
+
+
+def test_plain_wsabi_in_place_of_the_engine_says_so() -> None:
+    done = concluded(adaptive(3))
+    assert isinstance(done, SequentialModel)
+    estimate = estimate_of(done)
+    assert estimate is not None
+    found = warnings_of(done, estimate, done.log_l, 0.0)
+    assert any("3 evaluations are too few to look for the mass" in text for text in found)
