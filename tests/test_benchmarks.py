@@ -41,7 +41,7 @@ def test_a_wrong_answer_is_not_timed(monkeypatch):
     monkeypatch.setattr(
         "benchmarks.gmm_runs.relative_error", lambda log_z, truth: np.expm1(log_z - truth + np.log(2.0))
     )
-    with pytest.raises(WrongAnswer, match=r"wsabi-l, seed 0: relative error 1"):
+    with pytest.raises(WrongAnswer, match=r"wsabi-l, seed 0: relative error (1|0\.9)"):
         run_wsabi(0, "wsabi-l", 60, Reference(20), go_on=False)
 
 

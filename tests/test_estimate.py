@@ -225,8 +225,8 @@ def test_few_points_near_the_best() -> None:
     log_l_ = np.array([0.0, *np.full(11, -50.0)])
     found = warnings_of(model, estimate, log_l_, 0.0)
     assert found == [
-        "only 1 of 12 evaluations lie within 5 nats of the highest: the mass is hardly explored, and neither the estimate "
-        "nor its standard deviation can be trusted."
+        "only 1 of 12 evaluations lie within 5 nats of the highest: the mass is hardly explored, and neither the "
+        "estimate nor its standard deviation can be trusted."
     ]
 
 

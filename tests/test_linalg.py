@@ -38,6 +38,7 @@ def test_inputs_are_left_alone() -> None:
     _linalg.jittered_cholesky(A)
     L_kept = L.copy()
     _linalg.inverse_from_cholesky(L)
+    _linalg.inverse_triangle(L)
     _linalg.solve_lower(L, b)
     _linalg.solve_upper(L, b)
     assert_array_equal(A, kept)
@@ -84,6 +85,17 @@ def test_appended_rows_equal_a_factorisation_from_scratch(seed: int, n: int, ext
     assert_allclose(factor.lower(), L, rtol=1e-10, atol=1e-12)
     assert_allclose(factor.solve_lower(b), np.linalg.solve(L, b), rtol=1e-8, atol=1e-10)
     assert_allclose(factor.solve_upper(b), np.linalg.solve(L.T, b), rtol=1e-8, atol=1e-10)
+
+
+def test_gaussian_exponent_is_minus_half_the_square_distance() -> None:
+    rng = np.random.default_rng(3)
+    A, B = rng.standard_normal((5, 3)), rng.standard_normal((4, 3))
+    expected = -0.5 * np.square(A[:, None] - B).sum(axis=2)
+    for constant in (0.0, -700.0, 2.5):
+        # ε(|a|² + |b|² + |constant|): no more than square_distances and a sum would lose
+        assert_allclose(_linalg.gaussian_exponent(A, B, constant), constant + expected, rtol=0.0, atol=1e-12)
+    near = 1e3 + 1e-9 * rng.standard_normal((5, 3))
+    assert np.all(_linalg.gaussian_exponent(near, near, 1.5) <= 1.5)
 
 
 def test_square_distances_are_never_negative() -> None:

@@ -65,6 +65,10 @@ def estimate(model: SequentialModel) -> tuple[float, float]:
     return belief.log_mean, belief.log_z_std
 
 
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 ALL_CHOICES = list(itertools.product(METHODS, ("uncertainty", "expected-entropy"), ("pool", "cma-es"), KINDS))
 
 
@@ -119,13 +123,56 @@ def test_refits_follow_the_schedule() -> None:
     assert [record.n_evals for record in every.fits] == list(range(1, 16))
     geometric = run(SequentialModel(measure, Settings(), np.random.default_rng(0)), log_l, 60)
     sizes = [record.n_evals for record in geometric.fits]
-    assert sizes[0] == 1
+    assert sizes[0] == 4  # D + 2
     assert all(later == math.ceil(1.2 * earlier) for earlier, later in itertools.pairwise(sizes))
     last = geometric.fits[-1]
     assert geometric.gp is not None
     assert_allclose(last.lengthscales, geometric.gp.lengthscales, rtol=1e-15)
     assert last.scale > 0.0
     assert math.isfinite(last.log_evidence)
+
+
+def test_the_first_design_is_not_fitted_until_it_has_data_enough() -> None:
+    """Up to D + 1 points of it the model is that of the length-scales' prior at its centre, and has a belief."""
+    measure = reference.make_measure("gaussian", 2)
+    log_l, _ = bump(measure)
+    model = SequentialModel(measure, Settings(), np.random.default_rng(0))
+    for n in (1, 2, 3):
+        run(model, log_l, n)
+        assert model.fits == []
+        assert model.gp is not None
+        assert_allclose(model.gp.lengthscales, math.sqrt(2.0) * np.sqrt(np.diag(measure.cov)), rtol=1e-14)
+        assert_array_equal(model.gp.X, model.X)
+        assert math.isfinite(estimate(model)[0])
+
+
+@pytest.mark.parametrize(("initial", "first"), [(1, 1), (2, 2), (3, 3), (5, 4)])
+def test_a_design_that_is_over_is_fitted_however_short(initial: int, first: int) -> None:
+    measure = reference.make_measure("gaussian", 2)
+    model = SequentialModel(measure, Settings(initial=initial), np.random.default_rng(0))
+    run(model, bump(measure)[0], 6)
+    assert model.fits[0].n_evals == first
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_a_model_rebuilt_after_an_interrupt_is_the_same(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the first design, at its first fit and after: what follows is that of the unbroken run, bit for bit."""
+    measure = reference.make_measure("gaussian", 2)
+    log_l, _ = bump(measure)
+    unbroken, broken = (SequentialModel(measure, Settings(), np.random.default_rng(0)) for _ in range(2))
+    run(unbroken, log_l, 12)
+    run(broken, log_l, n - 1)
+    X = broken.propose(1, np.empty((0, 2)))
+    with monkeypatch.context() as patch:
+        patch.setattr(sequential, "condition", interrupt)
+        patch.setattr(sequential, "fit_lengthscales", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            broken.observe(X, log_l(X))
+    broken.recover()
+    run(broken, log_l, 12)
+    assert_array_equal(broken.X, unbroken.X)
+    assert broken.fits == unbroken.fits
+    assert broken.belief() == unbroken.belief()
 
 
 def test_growth_between_fits_equals_conditioning_from_scratch() -> None:

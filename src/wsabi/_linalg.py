@@ -148,7 +148,7 @@ def gaussian_exponent(A: Array, B: Array, constant: float = 0.0) -> Array:
     left[:, :-2], left[:, -2], left[:, -1] = A, constant - 0.5 * np.einsum("nd,nd->n", A, A), 1.0
     right[:, :-2], right[:, -2], right[:, -1] = B, 1.0, -0.5 * np.einsum("nd,nd->n", B, B)
     exponent = left @ right.T
-    return np.minimum(exponent, constant, out=exponent)
+    return np.asarray(np.minimum(exponent, constant, out=exponent))
 
 
 @dataclass(slots=True)

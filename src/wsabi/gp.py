@@ -159,8 +159,8 @@ def log_marginal_likelihood(X: Array, l_tilde: Array, log_lengthscales: Array) -
     -----
     With z = R⁻¹ℓ̃, ∂/∂log l_d = ½ Σ_nm G_nm (x_nd − x_md)²/l_d², G = (zzᵀ/λ² − R⁻¹) ∘ R, and ∂ log λ/∂log l_d is the
     same with G = −zzᵀ/(Nλ²) ∘ R. Expanding the square gives Σ_n g_n x_nd² − Σ_nm G_nm x_nd x_md with g = G1, all of it
-    from the product G(1, x): no (N, N) array per axis. The first part of G needs R(z, z∘x) alone, with no (N, N) array at
-    all; for the second half of the symmetric R⁻¹ is enough, as dpotri leaves it.
+    from the product G(1, x): no (N, N) array per axis. For zzᵀ ∘ R that product is z ∘ R(z, z ∘ x), with no further
+    (N, N) array at all; of R⁻¹ ∘ R one triangle is enough, as dpotri leaves it.
     """
     lengthscales = np.exp(log_lengthscales)
     S = (X - X.mean(axis=0)) / lengthscales

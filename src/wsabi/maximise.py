@@ -94,12 +94,13 @@ def bfgs_ascent(
 ) -> Array:  # fmt: skip
     """Climb f, which gives value and gradient (D,), from x (D,) within [low, high]; never ends lower than it began.
 
-    x ← x + Hg, clipped, with H (D, D) the running estimate of minus the inverse Hessian; a step that does not rise is cut
-    to a quarter. Ends where the quadratic model promises ½gᵀHg < ``gain``.
+    x ← x + Hg, clipped, with H (D, D) the running estimate of minus the inverse Hessian; where that does not rise, a
+    quarter of it. An axis at its bound with the slope pointing outwards is left out. Ends where the quadratic model
+    promises ½gᵀHg < ``gain``.
 
     Notes
     -----
-    Written out because a general optimiser costs more per step, in wrapping and checking, than the few evaluations here.
+    Written out because the wrapping and checking of SciPy's optimiser costs more than the few evaluations made here.
     """
     value, gradient = f(x)
     share = 1.0  # of the full step

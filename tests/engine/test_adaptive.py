@@ -143,7 +143,9 @@ PRIORS: dict[str, tuple[Any, Any, float]] = {
     "dict": (keyed, {"a": stats.norm(0.2, 1.5), "b": (-2.0, 1.0)}, NORMAL_AXIS + uniform_axis(-2.0, 1.0, 1)),
     "list": (bump, [stats.norm(0.2, 1.5), (-2.0, 1.0)], NORMAL_AXIS + uniform_axis(-2.0, 1.0, 1)),
     "transform": (
-        bump, wsabi.Transform(lambda c: -2.0 + np.array([5.0, 3.0]) * c, 2), uniform_axis(-2, 3, 0) + uniform_axis(-2, 1, 1)
+        bump,
+        wsabi.Transform(lambda c: -2.0 + np.array([5.0, 3.0]) * c, 2),
+        uniform_axis(-2, 3, 0) + uniform_axis(-2, 1, 1),
     ),
     "log density": (
         bump,
@@ -162,7 +164,7 @@ PRIORS: dict[str, tuple[Any, Any, float]] = {
     "correlated": (
         bump,
         wsabi.Gaussian([0.2, 0.1], [[1.0, 0.8], [0.8, 1.0]]),
-        float(stats.multivariate_normal([0.2, 0.1], np.diag(WIDTH**2) + [[1.0, 0.8], [0.8, 1.0]]).logpdf(CENTRE))
+        float(stats.multivariate_normal([0.2, 0.1], np.diag(WIDTH**2) + np.array([[1.0, 0.8], [0.8, 1.0]])).logpdf(CENTRE))
         + math.log(2 * math.pi * WIDTH.prod()),
     ),
 }  # fmt: skip

@@ -126,8 +126,8 @@ def test_control_integrates_to_the_moments(dim: int, method: str) -> None:
 
 def test_moments_shift_with_log_l() -> None:
     one, other = two_regions(1, 26), two_regions(1, 26, lambda X: smooth(X) + 1e5)
-    assert_allclose(other.moments()[0] - 1e5, one.moments()[0], atol=1e-6)  # rounding of log ℓ at 1e5, through the fit
-    assert_allclose(other.moments()[1] - 2e5, one.moments()[1], atol=1e-2)  # the variance is small, and so its digits
+    assert_allclose(other.moments()[0] - 1e5, one.moments()[0], atol=1e-5)  # log ℓ is rounded at 1e5
+    assert_allclose(other.moments()[1] - 2e5, one.moments()[1], atol=0.1)  # 1e-6 of Z, where the fit decides its digits
     X = np.linspace(-2.0, 2.0, 5)[:, None]
     assert_allclose(other.control(X, np.full(5, 1e5)), one.control(X, np.zeros(5)), rtol=1e-6)
 

@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
+from wsabi._linalg import NumericalError, cholesky
 from wsabi._types import Array, Mask
 from wsabi.design import spread_design
 from wsabi.engine.certificate import Proposal, certify
-from wsabi.engine.explorer import Explorer
+from wsabi.engine.explorer import Explorer, Frame
 from wsabi.engine.regions import Regions, inflation
 from wsabi.fit import FitRecord
 from wsabi.measures import Measure
@@ -29,7 +29,8 @@ __all__ = ["AdaptiveModel"]
 # A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
 NEGLIGIBLE = 7.0
 BARREN_SHARE = 0.4  # of the budget may go to looks that found nothing new
-RETURNS = 2  # looks in a row that came back to a known region end the looking: there seems to be one hill
+RETURNS = 3  # looks in a row that came back to known regions end the looking, once half that share is spent
+SURPRISE = 0.1  # of Z in one fresh point outside every region is a region that all looks have missed
 LOOKING_SHARE = 0.7  # of the budget may go to looking in all, so that something is left to integrate with
 REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by a seventh
 
@@ -58,6 +59,7 @@ class AdaptiveModel:
         self._explorers: list[Explorer] = []
         self._drawn: dict[bytes, float] = {}  # certificate points under way -> log density
         self._n_integrated = 0
+        self._surprise: Array | None = None
         self._starts: set[bytes] = set()  # points of the designs, which are draws of the prior
         self.n_starts = self.n_infeasible = 0  # of those, told so far, and how many have zero likelihood
         self._seen = 0  # evaluations that the state below has taken notice of
@@ -84,6 +86,15 @@ class AdaptiveModel:
             for i in range(first, len(self.X)):
                 if self._training[i] and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
                     self.regions.observe(i, self.X[i], float(self.log_l[i]))
+                elif self._is_surprise(i, self.regions):
+                    self._surprise = self.X[i]
+
+    def _is_surprise(self, i: int, regions: Regions) -> bool:
+        """Whether fresh point i holds a tenth of Z by itself and lies outside the bulk of every region."""
+        x = self.X[[i]]
+        share = self.log_l[i] + self.measure.log_pdf(x)[0] - self.log_p[i] - self._log_total()
+        outside = all(part.radius(x)[0] > math.sqrt(self.measure.dim) + 2.0 for part in regions.parts)
+        return bool(outside and share > math.log(SURPRISE * max(self.n_certificate, 20)))
 
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
@@ -132,6 +143,8 @@ class AdaptiveModel:
         self._seen = len(self.X)
         if self.regions is None:
             self._advance_look()
+        elif self._surprise is not None:
+            self._look_around(self._surprise)
         elif int(self._training.sum()) >= REMATCH_GROWTH * self._matched_n:
             self._rebuild()
 
@@ -149,6 +162,20 @@ class AdaptiveModel:
         if self.looks:
             self._design[0] = self.measure.sample(1, self.rng)[0]  # only the first design has the prior mean
         self._starts.update(x.tobytes() for x in self._design)
+
+    def _look_around(self, x: Array) -> None:
+        """Begin a look at x (D,), a fresh point that the regions do not account for.
+
+        The fresh points so far join the training data: a model built because of what one of them said is no longer
+        independent of them, and the certificate starts anew with the new region in it.
+        """
+        self._surprise = None
+        self.regions = None
+        self.log_p[:] = math.nan
+        self._begin_look()
+        quarter = Frame(x, 0.25 * cholesky(self.measure.cov))  # between a region's width and the prior's
+        self._explorer.frame = quarter
+        self._design = list(quarter.colour(self.rng.standard_normal((2 * self.measure.dim + 1, self.measure.dim))))
 
     def _look_data(self) -> tuple[Array, Array]:
         """What the explorer sees: its own evaluations, and everything once it has reached temperature one."""
@@ -208,9 +235,8 @@ class AdaptiveModel:
             return "negligible mass" if explorer.log_z < self._log_total() - NEGLIGIBLE else "new region"
         if self._hopeless():
             return "negligible mass"
-        # A region takes some 25 evaluations per dimension from the prior at worst; the first look may take half of all.
-        limit = max(20 * dim + 20, self.budget // 2 if not self._explorers else 0)
-        if n_own >= limit or len(self.X) >= LOOKING_SHARE * self.budget:
+        late = bool(self._explorers) and n_own >= _look_limit(dim)
+        if late or len(self.X) >= LOOKING_SHARE * self.budget:
             near = explorer.temperature == 1.0 and explorer.log_z > self._log_total() - NEGLIGIBLE
             return "new region" if near or not self._explorers else "unfinished"
         return None
@@ -236,7 +262,7 @@ class AdaptiveModel:
             return False
         gap = self._log_total() - NEGLIGIBLE - self._explorer.log_z
         rate = (self._bests[-1] - self._bests[-1 - window]) / window
-        return gap > 0.0 and rate * (20 * self.measure.dim + 20) < gap
+        return gap > 0.0 and rate * _look_limit(self.measure.dim) < gap
 
     def _end_look(self, outcome: str) -> None:
         explorer = self._explorer
@@ -258,7 +284,7 @@ class AdaptiveModel:
         spent = sum(look.n_evals for look in self.looks if look.outcome != "new region")
         typical = float(np.median([look.n_evals for look in self.looks]))
         return (
-            (len(returned) == RETURNS and all(returned))
+            (len(returned) == RETURNS and all(returned) and spent > 0.5 * BARREN_SHARE * self.budget)
             or spent + typical > BARREN_SHARE * self.budget
             or len(self.X) + typical > LOOKING_SHARE * self.budget
         )
@@ -363,6 +389,11 @@ class AdaptiveModel:
     def max_jitter(self) -> float:
         """Largest relative jitter of the present models."""
         return 0.0 if self.regions is None else max(part.model.max_jitter for part in self.regions.parts)
+
+
+def _look_limit(dim: int) -> int:
+    """Evaluations after which a look that is not the first is given up: from the prior to a region takes 10 to 30 D."""
+    return 30 * dim + 20
 
 
 def _rematched(explorer: Explorer, X: Array, log_l: Array) -> Explorer:

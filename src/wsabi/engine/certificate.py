@@ -27,6 +27,7 @@ from wsabi.result import Certificate
 __all__ = ["Proposal", "certify", "pareto_k"]
 
 PRIOR_SHARE = 0.1  # of the draws come from the prior itself: what lies outside every region is looked at too
+RESOLUTION = 1e-3  # nats: the surrogate's own noise on log ℓ (explorer.fit), below which nothing is claimed
 MIN_POINTS = 8  # fresh points below which they have no say: the standard error of a mean of fewer is itself a guess
 DEGREES = 5.0  # of freedom of the Student components: tails heavier than any Gaussian's, with four moments
 
@@ -76,6 +77,8 @@ def pareto_k(log_weights: Array) -> float:
     if n < 25:
         return math.nan
     tail = math.ceil(min(0.2 * n, 3.0 * math.sqrt(n)))
+    if not np.any(np.isfinite(log_weights)):
+        return math.nan
     ordered = np.sort(np.exp(log_weights - np.max(log_weights)))
     excess = ordered[-tail:] - ordered[-tail - 1]
     excess = excess[excess > 0.0]
@@ -106,58 +109,136 @@ def certify(
 
     The models' mean is taken as right to within σ, σ² = V (their own variance) + (the other surrogate's integral less
     theirs)²: two models built on different transforms agree only where both are right. It is weighed against the fresh
-    estimate F ± s by precision, after σ² has been raised to (F − mean)² − s² where F says that it was too small.
+    estimate F ± s by precision, after σ² has been raised to (F − mean)² − s² where F says that it was too small, and by
+    the error of plain importance sampling where heavy-tailed weights say that q misses part of the mass.
     """
-    log_mean, log_var = _usable_moments(regions)
-    # All below is in units of the models' mean.
-    variance = math.exp(min(log_var - 2.0 * log_mean, 100.0))
-    misfit, lower, lower_se = _surrogate_integrals(regions, proposal, rng, n_draws, log_mean)
-    sigma2 = variance + misfit**2
-    n = len(X)
-    true = _ratio(log_l + regions.measure.log_pdf(X) - log_p - log_mean)
-    fresh, fresh_se, share = math.nan, math.inf, 1.0
-    if n >= MIN_POINTS:
-        by_wsabi = true - regions.control(X, log_p + log_mean)
-        by_surrogate = true - _ratio(regions.surrogate(X)[1] - log_p - log_mean)
-        share = _best_share(by_wsabi, by_surrogate)
-        residual = share * by_wsabi + (1.0 - share) * by_surrogate
-        fresh = share + (1.0 - share) * lower + float(np.mean(residual))
-        # n − 3, not n − 1: the spread itself is estimated, and Student's t has a variance of (n − 1)/(n − 3). Residuals
-        # are skewed, with a tail that n points may not have met: one more like the largest is allowed for.
-        largest = float(np.max(np.abs(residual - residual.mean()))) / n
-        fresh_se = math.hypot(float(np.std(residual)) / math.sqrt(n - 3), largest, (1.0 - share) * lower_se)
-        sigma2 = max(sigma2, (fresh - 1.0) ** 2 - fresh_se**2)
-    trust = sigma2 / (sigma2 + fresh_se**2) if math.isfinite(fresh_se) else 0.0
-    combined = 1.0 + (trust * (fresh - 1.0) if trust else 0.0)
-    combined_variance = trust * fresh_se**2 if trust else sigma2
+    models = _models(regions, proposal, rng, n_draws)
+    fresh = _fresh(models, regions, X, log_l + regions.measure.log_pdf(X) - log_p, log_p)
+    sigma2 = models.variance + models.misfit**2
+    combined, variance = models.integral, sigma2
+    if fresh is not None:
+        gap = fresh.value - models.integral
+        sigma2 = max(sigma2 + fresh.distrust**2, gap**2 - fresh.error**2, fresh.largest**2)
+        trust = sigma2 / (sigma2 + fresh.error**2)
+        combined, variance = models.integral + trust * gap, trust * fresh.error**2
     combined = max(combined, 1e-3)  # a correction to below nothing says only that the models are of no use
-    total = float(true.sum())
+    log_unit = models.log_unit
     return Certificate(
-        log_z=log_mean + math.log(combined),
-        log_z_std=math.sqrt(math.log1p(combined_variance / combined**2)),
-        model_log_z=log_mean,
+        log_z=log_unit + math.log(combined),
+        log_z_std=math.hypot(math.sqrt(math.log1p(variance / combined**2)), RESOLUTION),
+        model_log_z=log_unit,
         model_log_z_std=math.sqrt(math.log1p(sigma2)),
-        fresh_log_z=log_mean + math.log(max(fresh, 1e-3)) if n >= MIN_POINTS else math.nan,
-        fresh_log_z_std=fresh_se / max(fresh, 1e-3) if n >= MIN_POINTS else math.inf,
-        difference=(fresh - 1.0) / math.sqrt(fresh_se**2 + variance) if n >= MIN_POINTS else 0.0,
-        n_points=n,
-        effective_sample_size=total**2 / float(np.square(true).sum()) if total > 0.0 else 0.0,
-        pareto_k=pareto_k(np.log(np.maximum(true, 1e-300))),
-        wsabi_share=share,
-        model_log_var=log_var,
+        fresh_log_z=math.nan if fresh is None else log_unit + math.log(max(fresh.value, 1e-3)),
+        fresh_log_z_std=math.inf if fresh is None else fresh.error / max(fresh.value, 1e-3),
+        difference=0.0 if fresh is None else (fresh.value - 1.0) / math.hypot(fresh.error, math.sqrt(models.variance)),
+        n_points=len(X),
+        effective_sample_size=0.0 if fresh is None else fresh.effective_size,
+        pareto_k=math.nan if fresh is None else fresh.tail,
+        wsabi_share=1.0 if fresh is None else fresh.share,
+        model_log_var=2.0 * log_unit + math.log(max(models.variance, 1e-300)),
     )
 
 
-def _usable_moments(regions: Regions) -> tuple[float, float]:
-    """log mean and log variance of the models; where they have none, the explorers' mass, with no claim to it."""
+@dataclass(frozen=True)
+class _Models:
+    """Integrals of the two controls in units of exp(log_unit), the WSABI models' mean.
+
+    Where that mean is of no use the unit is the explorers' mass, the models' control and integral are zero, and the
+    variance is large.
+    """
+
+    log_unit: float
+    integral: float
+    variance: float
+    misfit: float
+    lower: float
+    lower_error: float
+    lower_usable: bool
+
+    def control(self, regions: Regions, X: Array, log_p: Array) -> Array:
+        """The WSABI control over p, (N,)."""
+        return self.integral * regions.control(X, log_p + self.log_unit)
+
+
+def _models(regions: Regions, proposal: Proposal, rng: np.random.Generator, n: int) -> _Models:
+    """Integrals of the controls: WSABI's in closed form, the surrogate's and its lower bound's by n draws.
+
+    What is averaged over the draws is the difference to WSABI's integrand, whose integral is known, so that the Monte
+    Carlo error is of the difference alone. The closed form must agree with the draws, too: weights of both signs that
+    have grown huge may integrate to anything, and are then left out.
+    """
+    draws = proposal.sample(n, rng)
+    log_p = proposal.log_pdf(draws)
+    log_mean, log_lower = regions.surrogate(draws)
+    log_unit, variance, integral = _usable_moments(regions)
+    wsabi = integral * regions.control(draws, log_p + log_unit)
+    noise = float(np.std(wsabi)) / math.sqrt(n)
+    if abs(float(np.mean(wsabi)) - integral) > 0.2 + 5.0 * noise:
+        log_unit, variance, integral = _explorers_mass(regions)
+        wsabi = np.zeros(n)
+    mean, lower = (_ratio(log_pi - log_p - log_unit) - wsabi for log_pi in (log_mean, log_lower))
+    return _Models(
+        log_unit, integral, variance, float(np.mean(mean)), integral + float(np.mean(lower)),
+        float(np.std(lower)) / math.sqrt(n),
+        pareto_k(log_lower - log_p) < 0.7,  # beyond, its integral rests on a few draws of an extrapolation
+    )  # fmt: skip
+
+
+def _usable_moments(regions: Regions) -> tuple[float, float, float]:
+    """log of the WSABI models' mean, their variance in its units, and one; or the explorers' mass where it is lost."""
     try:
         log_mean, log_var = regions.moments()
     except NumericalError:
-        log_mean = log_var = -math.inf
-    if math.isfinite(log_mean):
-        return log_mean, log_var
-    log_mass = float(np.logaddexp.reduce([part.explorer.log_z for part in regions.parts]))
-    return log_mass, 2.0 * log_mass + 100.0
+        return _explorers_mass(regions)
+    if not math.isfinite(log_mean) or log_var - 2.0 * log_mean > 0.0:  # a relative sd above one is no knowledge
+        return _explorers_mass(regions)
+    return log_mean, math.exp(log_var - 2.0 * log_mean), 1.0
+
+
+def _explorers_mass(regions: Regions) -> tuple[float, float, float]:
+    return float(np.logaddexp.reduce([part.explorer.log_z for part in regions.parts])), 1.0, 0.0
+
+
+@dataclass(frozen=True)
+class _Fresh:
+    """The estimate from fresh points in the models' units, its error, and what its weights look like."""
+
+    value: float
+    error: float
+    share: float
+    largest: float
+    distrust: float
+    tail: float
+    effective_size: float
+
+
+def _fresh(models: _Models, regions: Regions, X: Array, log_weights: Array, log_p: Array) -> _Fresh | None:
+    """Z from points X (N, D) with log ℓπ/p (N,), or None where they are too few."""
+    n = len(X)
+    if n < MIN_POINTS:
+        return None
+    true = _ratio(log_weights - models.log_unit)
+    by_wsabi = true - models.control(regions, X, log_p)
+    by_surrogate = true - _ratio(regions.surrogate(X)[1] - log_p - models.log_unit)
+    share = _best_share(by_wsabi, by_surrogate) if models.lower_usable else 1.0
+    residual = share * by_wsabi + (1.0 - share) * by_surrogate
+    value = share * models.integral + (1.0 - share) * models.lower + float(np.mean(residual))
+    # n − 3, not n − 1: the spread itself is estimated, and Student's t has a variance of (n − 1)/(n − 3). Residuals are
+    # skewed, with a tail that n points may not have met: one more like the largest is allowed for.
+    largest = float(np.max(np.abs(residual - residual.mean()))) / n
+    error = math.hypot(float(np.std(residual)) / math.sqrt(n - 3), largest, (1.0 - share) * models.lower_error)
+    # Heavy-tailed weights say that p misses part of the mass, where no residual was seen: the control variate then
+    # earns no trust, and the error is that of plain importance sampling.
+    tail = pareto_k(log_weights)
+    distrust = _distrust(tail) * float(np.std(true)) / math.sqrt(n - 3)
+    squares = float(np.square(true).sum())
+    size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    return _Fresh(value, math.hypot(error, distrust), share, largest, distrust, tail, size)
+
+
+def _distrust(k: float) -> float:
+    """From zero at Pareto k = 0.4 to one at 0.7, the usual limit of importance sampling; zero where k is not known."""
+    return 0.0 if math.isnan(k) else min(1.0, max(0.0, (k - 0.4) / 0.3))
 
 
 def _ratio(log_ratio: Array) -> Array:
@@ -172,22 +253,3 @@ def _best_share(first: Array, second: Array) -> float:
     if spread == 0.0:
         return 1.0
     return float(np.clip(-np.mean((second - second.mean()) * (gap - gap.mean())) / spread, 0.0, 1.0))
-
-
-def _surrogate_integrals(
-    regions: Regions, proposal: Proposal, rng: np.random.Generator, n: int, log_mean: float
-) -> tuple[float, float, float]:
-    """By n draws: the log-surrogate's integral less the models', its lower bound's integral, and the error of that.
-
-    In units of the models' integral. What is averaged is the difference to the models' integrand, whose integral is
-    known, so the Monte Carlo error is of the difference alone.
-    """
-    draws = proposal.sample(n, rng)
-    log_p = proposal.log_pdf(draws) + log_mean
-    mean, lower = (_ratio(log_pi - log_p) for log_pi in regions.surrogate(draws))
-    models = regions.control(draws, log_p)
-    return (
-        float(np.mean(mean - models)),
-        1.0 + float(np.mean(lower - models)),
-        float(np.std(lower - models)) / math.sqrt(n),
-    )

@@ -21,8 +21,8 @@ from wsabi.measures import Measure
 
 __all__ = ["Explorer", "Frame"]
 
-# Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads by
-# √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
+# Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads
+# by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
 SPAN = 5.0
 MAX_DATA = (
     250  # points in the surrogate, nearest in value: factoring 250 costs a millisecond, and the far ones add little
@@ -131,13 +131,13 @@ class Explorer:
         return order[: max(2 * dim + 2, min(MAX_DATA, int(near.sum())))]
 
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
-        """log ℓ by the surrogate, (M,) at X (M, D): its mean m, and m less its variance; no higher than the best + 3.
+        """log ℓ by the surrogate, (M,) at X (M, D): its mean m, and m less its variance; no higher than the best datum.
 
-        The mean alone may grow where it extrapolates; there its variance (in nats²) is large too, so m − v is safe. Where
-        log ℓ is known to a tenth of a nat the two differ by a hundredth.
+        The mean alone may grow where it extrapolates; there its variance (in nats²) is large too, so m − v is safer.
+        Where log ℓ is known to a tenth of a nat the two differ by a hundredth.
         """
         mean, variance = self._fitted().predict(self.frame.whiten(X))
-        return np.minimum(mean, 3.0) + self.top, np.minimum(mean - variance, 3.0) + self.top
+        return np.minimum(mean, 0.0) + self.top, np.minimum(mean - variance, 0.0) + self.top
 
     def _fitted(self) -> LogSurrogate:
         if self.surrogate is None:

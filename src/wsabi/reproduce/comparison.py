@@ -63,8 +63,9 @@ def compare(contest: Contest, seed: int, plan: Plan) -> Iterator[Trace]:
         rng = np.random.default_rng([plan.seed, seed, number])
         try:
             result = _run(contest, method, rng, seconds, rate, watch)
-        except NumericalError as error:
-            trace = watch.trace(note=f"{LABELS[method]} on {contest.label}, seed {seed}, failed: {error}")
+        except (NumericalError, ArithmeticError) as error:  # one method's failure must not cost the others' curves
+            what = f"{type(error).__name__}: {error}"
+            trace = watch.trace(note=f"{LABELS[method]} on {contest.label}, seed {seed}, failed: {what}")
         else:
             trace = watch.trace(history=result.history, interrupted=result.reason == "interrupted")
         if method == "wsabi-l":
