@@ -14,7 +14,7 @@ import reference
 from wsabi._linalg import NumericalError
 from wsabi.charts import chart
 from wsabi.gp import condition
-from wsabi.importance import ImportanceSample, Student, resample
+from wsabi.importance import Student, resample
 from wsabi.integral import moments
 from wsabi.kernels import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture, Uniform
@@ -22,6 +22,7 @@ from wsabi.posterior import LowSampleSizeWarning, Posterior
 from wsabi.priors import Independent, LogDensity, Transform
 from wsabi.quadratic import QuadraticDensity, truncated_moments
 from wsabi.warp import latent_values
+from wsabi.weighted_samples import WeightedSamples
 
 METHODS = ("wsabi-l", "wsabi-m", "bq")
 LOG_L_MAX = -3.0  # what the scaled likelihood of these tests was divided by
@@ -365,7 +366,7 @@ def test_expect_rejects_a_bad_function():
 
 
 def test_few_effective_points_are_warned_of():
-    samples = ImportanceSample(np.arange(200.0)[:, None], np.r_[0.99, np.full(199, 0.01 / 199)], ("x",))
+    samples = WeightedSamples(np.arange(200.0)[:, None], np.r_[0.99, np.full(199, 0.01 / 199)], ("x",))
     assert samples.effective_sample_size == pytest.approx(1.02, abs=0.01)
     with pytest.warns(LowSampleSizeWarning, match=r"worth only 1\.0 independent draws"):
         samples.expect(lambda x: x[0])
@@ -398,7 +399,7 @@ def test_resampling_gives_each_its_share():
 
 def test_importance_sample_moments():
     points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 2.0]])
-    samples = ImportanceSample(points, np.array([0.5, 0.25, 0.25]), ("a", "b"))
+    samples = WeightedSamples(points, np.array([0.5, 0.25, 0.25]), ("a", "b"))
     assert_allclose(samples.mean, [1.5, 1.75])
     assert_allclose(samples.cov, np.cov(points.T, aweights=samples.weights, ddof=0))
 

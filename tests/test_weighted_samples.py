@@ -56,7 +56,7 @@ def test_draws_follow_the_weights(samples):
     draws = samples.sample(4000, rng=0)
     assert_allclose(draws.mean(axis=0), samples.mean, atol=0.02)  # systematic: a few points more or less
     assert np.array_equal(draws, samples.sample(4000, rng=0))
-    with pytest.raises(ValueError, match="n must be a whole number"):
+    with pytest.raises(ValueError, match="n must be"):
         samples.sample(0)
 
 

@@ -1,12 +1,10 @@
-"""Importance-weighted points: what they are worth, moments, expectations, resampling; and the Student proposal."""
+"""Importance weights: what they are worth, resampling by them; and the Student proposal they come from."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +12,8 @@ from scipy.special import gammaln
 
 from wsabi._linalg import log_det, solve_lower
 from wsabi._types import Array
-from wsabi.priors import named_arguments
 
-__all__ = ["ImportanceSample", "LowSampleSizeWarning", "Student", "checked_size", "resample", "warn_if_few"]
+__all__ = ["LowSampleSizeWarning", "Student", "checked_size", "resample", "warn_if_few"]
 
 _LOW_SAMPLE_SIZE = 100.0  # below it a mean is known to no better than a tenth of a standard deviation
 
@@ -54,74 +51,6 @@ def resample(weights: Array, n: int, rng: np.random.Generator) -> NDArray[np.int
     levels = (np.arange(n) + rng.random()) / n
     index = np.minimum(np.searchsorted(np.cumsum(weights), levels), len(weights) - 1)
     return np.asarray(rng.permutation(index))
-
-
-@dataclass(frozen=True, eq=False)
-class ImportanceSample:
-    """Points x_m with weights w_m ∝ p(x_m)/q(x_m), q the density they were drawn from.
-
-    Parameters
-    ----------
-    points : (M, D), in the user's coordinates.
-    weights : (M,), none negative, with sum one.
-    names : D names of the parameters.
-    keyed : whether functions of a point receive a dict of the names.
-    """
-
-    points: Array = field(repr=False)
-    weights: Array = field(repr=False)
-    names: tuple[str, ...]
-    keyed: bool = False
-
-    @property
-    def effective_sample_size(self) -> float:
-        """1/Σw²: the number of independent draws that would say as much."""
-        return 1.0 / float(np.square(self.weights).sum())
-
-    @property
-    def mean(self) -> Array:
-        """Σ w_m x_m, (D,)."""
-        return np.asarray(self.weights @ self.points)
-
-    @property
-    def cov(self) -> Array:
-        """Σ w_m (x_m − mean)(x_m − mean)ᵀ, (D, D)."""
-        centred = self.points - self.mean
-        return np.asarray((centred.T * self.weights) @ centred)
-
-    def expect(self, f: Callable[[Any], object], *, vectorized: bool = False) -> float | Array:
-        """Σ w_m f(x_m), of the shape of one value of f.
-
-        Parameters
-        ----------
-        f : from one (D,) point, or a dict where ``keyed``, to a number or an array; with ``vectorized``, from (M, D),
-            or a dict of (M,) arrays, to (M, ...).
-
-        Raises
-        ------
-        ValueError
-            If f is not finite at a point, or returns the wrong number of values.
-        """
-        warn_if_few(self.weights, stacklevel=4)
-        X = self.points
-        if vectorized:
-            values = np.asarray(f(self._given(X)), dtype=np.float64)
-            if values.ndim == 0 or len(values) != len(X):
-                raise ValueError(
-                    f"f returned shape {values.shape} for {len(X)} points; expected ({len(X)}, ...). "
-                    "With vectorized=True it is given all points at once, one per row."
-                )
-        else:
-            values = np.array([f(self._given(x)) for x in X], dtype=np.float64)
-        bad = np.flatnonzero(~np.isfinite(values).reshape(len(X), -1).all(axis=1))
-        if bad.size:
-            raise ValueError(f"f must be finite where the posterior is positive; got {values[bad[0]]} at {X[bad[0]]}.")
-        mean = np.tensordot(self.weights, values, axes=1)
-        return float(mean) if values.ndim == 1 else np.asarray(mean)
-
-    def _given(self, X: Array) -> Array | dict[str, Any]:
-        """What f receives: a copy, for it may work in place."""
-        return named_arguments(self.names, X) if self.keyed else X.copy()
 
 
 @dataclass(frozen=True, eq=False)

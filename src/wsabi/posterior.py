@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,14 @@ from wsabi._linalg import GrowingFactor, NumericalError, inverse_from_cholesky, 
 from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import AffineChart, Chart, MarginalChart
 from wsabi.gp import GP
-from wsabi.importance import ImportanceSample, LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
+from wsabi.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
 from wsabi.kernels import SquaredExponential
 from wsabi.measures import Measure
 from wsabi.quadratic import QuadraticDensity
 from wsabi.warp import Method, likelihood_moments
+from wsabi.weighted_samples import Marginal, WeightedSamples, parameter_index
 
-__all__ = ["ImportanceSample", "LowSampleSizeWarning", "Marginal", "Posterior"]
+__all__ = ["LowSampleSizeWarning", "Posterior"]
 
 _BLOCK_ENTRIES = 2**22  # entries of one (points, data) block: 32 MB
 # Importance sampling: mostly from a Student density matched to the posterior, with a share of the prior, so that no
@@ -31,13 +32,6 @@ _POOL_PER_DRAW = 8
 _LEAST_POOL = 2**13
 _MOMENT_POOL = 2**15
 _TAIL = 1e-6  # mass left out at each end of a default grid
-
-
-class Marginal(NamedTuple):
-    """A one-dimensional marginal: ``density`` (G,) at ``grid`` (G,), in the user's coordinates."""
-
-    grid: Array
-    density: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,7 +231,7 @@ class Posterior:
         TypeError
             For a ``Transform`` prior.
         """
-        axis = self._axis(parameter)
+        axis = parameter_index(parameter, self.names)
         self._require_separable("marginal")
         log_mass, density = self._require_mass(), self._density()
         if grid is None:
@@ -250,18 +244,6 @@ class Posterior:
         values = np.zeros(x.size)
         values[inside] = np.maximum(density.marginal(axis, U[:, axis]), 0.0) / jacobian * math.exp(-log_mass)
         return Marginal(x, values)
-
-    def _axis(self, parameter: int | str) -> int:
-        """Index of a parameter given by index or name."""
-        if isinstance(parameter, str):
-            if parameter not in self.names:
-                raise ValueError(f"parameter {parameter!r} is not one of {', '.join(self.names)}.")
-            return self.names.index(parameter)
-        if isinstance(parameter, bool) or not isinstance(parameter, int | np.integer):
-            raise TypeError(f"parameter must be an index or a name; got {type(parameter).__name__}.")
-        if not -self.dim <= parameter < self.dim:
-            raise ValueError(f"parameter must be an index below {self.dim}, the number of parameters; got {parameter}.")
-        return int(parameter) % self.dim
 
     def _on_axis(self, axis: int, values: Array) -> Array:
         """Base points (G, D) with the given values on one axis and the measure's mean on the others."""
@@ -295,10 +277,10 @@ class Posterior:
         warn_if_few(weights)
         return self.chart.to_user(U[resample(weights, n, generator)])
 
-    def weighted_sample(self, n: int, rng: Seed = None) -> ImportanceSample:
+    def weighted_sample(self, n: int, rng: Seed = None) -> WeightedSamples:
         """n importance-weighted points, less those of zero density, with their effective sample size."""
         U, weights = self._importance(checked_size(n), as_generator(rng))
-        return ImportanceSample(self.chart.to_user(U), weights, self.names, self.chart.keyed)
+        return WeightedSamples(self.chart.to_user(U), weights, self.names, self.chart.keyed)
 
     def expect(
         self, f: Callable[[Any], object], *, n: int = 10_000, rng: Seed = 0, vectorized: bool = False

@@ -1,22 +1,43 @@
-"""Weighted draws from the posterior: what a Monte Carlo method knows of ℓπ/Z, with the surface of a ``Posterior``."""
+"""Weighted draws from the posterior ℓπ/Z, with the surface of a :class:`~wsabi.posterior.Posterior`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wsabi._types import Array, ArrayLike, Seed, as_generator
-from wsabi.posterior import Marginal
+from wsabi.importance import checked_size, resample, warn_if_few
 from wsabi.priors import named_arguments
 
-__all__ = ["WeightedSamples"]
+__all__ = ["Marginal", "WeightedSamples", "parameter_index"]
 
 _GRID = 200  # values of a default grid
 _BLOCK = 2**13  # draws per block of a kernel density estimate: 200 × 8192 doubles are 13 MB
+
+
+class Marginal(NamedTuple):
+    """A one-dimensional marginal: ``density`` (G,) at ``grid`` (G,), in the user's coordinates."""
+
+    grid: Array
+    density: Array
+
+
+def parameter_index(parameter: int | str, names: Sequence[str]) -> int:
+    """Index of a parameter given by index or name."""
+    if isinstance(parameter, str):
+        if parameter not in names:
+            raise ValueError(f"parameter {parameter!r} is not one of {', '.join(names)}.")
+        return list(names).index(parameter)
+    if isinstance(parameter, bool) or not isinstance(parameter, int | np.integer):
+        raise TypeError(f"parameter must be an index or a name; got {type(parameter).__name__}.")
+    dim = len(names)
+    if not -dim <= parameter < dim:
+        raise ValueError(f"parameter must be an index below {dim}, the number of parameters; got {parameter}.")
+    return int(parameter) % dim
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,24 +99,38 @@ class WeightedSamples:
         return np.asarray((centred.T * self.weights) @ centred)
 
     def expect(self, f: Callable[[Any], object], *, vectorized: bool = False) -> float | Array:
-        """Σ w_n f(x_n), of the shape of one value of f.
+        """Σ w_m f(x_m), of the shape of one value of f.
 
         Parameters
         ----------
-        f : from one (D,) point to a number or an array; receives a dict of the names where the prior is a dict. With
-            ``vectorized``, from (N, D) to (N, ...).
-        """
-        if vectorized:
-            values = np.asarray(f(self._arguments(self.points)), dtype=np.float64)
-            if not values.ndim or len(values) != len(self.points):
-                raise ValueError(f"f returned shape {values.shape} for {len(self.points)} points; one value per row.")
-        else:
-            values = np.array([f(self._arguments(x)) for x in self.points], dtype=np.float64)
-        mean = np.tensordot(self.weights, values, axes=1)
-        return float(mean) if values.ndim == 1 else mean
+        f : from one (D,) point, or a dict where ``keyed``, to a number or an array; with ``vectorized``, from (M, D),
+            or a dict of (M,) arrays, to (M, ...).
 
-    def _arguments(self, X: Array) -> Any:
-        return named_arguments(self.names, X) if self.keyed else X
+        Raises
+        ------
+        ValueError
+            If f is not finite at a point, or returns the wrong number of values.
+        """
+        warn_if_few(self.weights, stacklevel=4)
+        X = self.points
+        if vectorized:
+            values = np.asarray(f(self._given(X)), dtype=np.float64)
+            if values.ndim == 0 or len(values) != len(X):
+                raise ValueError(
+                    f"f returned shape {values.shape} for {len(X)} points; expected ({len(X)}, ...). "
+                    "With vectorized=True it is given all points at once, one per row."
+                )
+        else:
+            values = np.array([f(self._given(x)) for x in X], dtype=np.float64)
+        bad = np.flatnonzero(~np.isfinite(values).reshape(len(X), -1).all(axis=1))
+        if bad.size:
+            raise ValueError(f"f must be finite where the posterior is positive; got {values[bad[0]]} at {X[bad[0]]}.")
+        mean = np.tensordot(self.weights, values, axes=1)
+        return float(mean) if values.ndim == 1 else np.asarray(mean)
+
+    def _given(self, X: Array) -> Array | dict[str, Any]:
+        """What f receives: a copy, for it may work in place."""
+        return named_arguments(self.names, X) if self.keyed else X.copy()
 
     def marginal(self, parameter: int | str, grid: ArrayLike | None = None) -> Marginal:
         """Marginal density of one parameter: Σ w_n N(x; x_n, h²), a kernel density estimate.
@@ -110,7 +145,7 @@ class WeightedSamples:
         h = 0.9 s n^(−1/5) (Silverman) with n the effective sample size and s the weighted standard deviation. At a hard
         edge of the prior the estimate leaks by about h.
         """
-        x = self.points[:, self._axis(parameter)]
+        x = self.points[:, parameter_index(parameter, self.names)]
         centre = float(self.weights @ x)
         sd = math.sqrt(float(self.weights @ np.square(x - centre)))
         # One point alone has no spread; any positive width then says no more and no less than that point.
@@ -127,21 +162,6 @@ class WeightedSamples:
             density += np.exp(-0.5 * np.square((values[:, None] - x[rows]) / width)) @ self.weights[rows]
         return Marginal(values, density / (width * math.sqrt(2.0 * math.pi)))
 
-    def _axis(self, parameter: int | str) -> int:
-        """Index of a parameter given by index or name."""
-        if isinstance(parameter, str):
-            if parameter not in self.names:
-                raise ValueError(f"parameter {parameter!r} is not one of {', '.join(self.names)}.")
-            return self.names.index(parameter)
-        if not -self.dim <= parameter < self.dim:
-            raise ValueError(f"parameter must be an index below {self.dim}, the number of parameters; got {parameter}.")
-        return int(parameter) % self.dim
-
     def sample(self, n: int, rng: Seed = None) -> Array:
         """n draws, (n, D), by systematic resampling: a point of weight w occurs ⌊nw⌋ or ⌈nw⌉ times, in random order."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n must be a whole number of draws, at least 1; got {n!r}.")
-        generator = as_generator(rng)
-        levels = (np.arange(n) + generator.random()) / n
-        index = np.minimum(np.searchsorted(np.cumsum(self.weights), levels), len(self.weights) - 1)
-        return np.asarray(self.points[generator.permutation(index)])
+        return np.asarray(self.points[resample(self.weights, checked_size(n), as_generator(rng))])
