@@ -60,7 +60,7 @@ class Case:
 
 CASES = {
     "yacht": Case("yacht"),
-    "yacht-standardized": Case("yacht", {"standardized": True}),
+    "yacht-standardized": Case("yacht", {"standardized": True}, rounds=20, components=24),
     "synthclass": Case("synthclass", starts=12, rounds=4, adapt=1000, final=20_000, components=6, lattice=True),
     "citation": Case("citation", starts=12, rounds=8, adapt=1000, final=12_000, components=12),
 }

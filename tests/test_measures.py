@@ -141,7 +141,10 @@ def test_one_covariance_matrix_is_not_taken_for_vectors_of_variances() -> None:
         (lambda: Gaussian([0.0, 0.0], names=["a", "a"]), "names must be 2 different strings"),
         (lambda: GaussianMixture([1.0, 0.0], [0.0, 1.0]), "weights must be positive; got"),
         (lambda: GaussianMixture([1.0, 1.0], [0.0]), r"means must have shape \(2, D\) to match weights; got \(1, 1\)"),
-        (lambda: GaussianMixture([1.0], [0.0], [1.0, 2.0]), "covs must be a scalar or 1 covariances; got 2"),
+        (
+            lambda: GaussianMixture([1.0], [0.0], [1.0, 2.0]),
+            r"covs must be a scalar, one \(1, 1\) matrix or 1 covariances; got 2",
+        ),
         (lambda: GaussianMixture([1.0, 1.0], [0.0, 1.0], [[1.0, 2.0], [1.0, 2.0]]), r"cov.* got shape \(2,\)"),
         (lambda: Uniform([0.0, 0.0], [1.0, 1.0, 1.0]), r"low \(2,\) and high \(3,\) must have the same length"),
         (lambda: Uniform([0.0, 1.0], [1.0, 1.0]), r"low must be below high in every dimension; got"),

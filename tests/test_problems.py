@@ -390,6 +390,25 @@ def test_truth_is_met_by_importance_sampling(
     assert problem.log_z == pytest.approx(log_z, abs=tolerance)
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "settings"),
+    [
+        ("yacht", "yacht", {}),
+        ("yacht-standardized", "yacht", {"standardized": True}),
+        ("synthclass", "synthclass", {}),
+        ("citation", "citation", {}),
+    ],
+)
+def test_truth_is_known_to_a_fiftieth_of_a_nat_and_names_the_command_that_makes_it(
+    command: str, name: str, settings: dict[str, object], citation_table: Array, tmp_path: Path
+) -> None:
+    if name == "citation":
+        settings = {"path": save(citation_table, tmp_path)}
+    problem = problems.get(name, **settings)
+    assert 0.0 < problem.log_z_std < 0.02
+    assert problem.reference.endswith(f"python -m benchmarks.study_truths {command}")
+
+
 def test_synthclass_truth_is_known_for_one_seed_only() -> None:
     other = problems.synthclass(seed=11)
     assert math.isnan(other.log_z)

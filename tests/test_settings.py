@@ -13,18 +13,19 @@ from wsabi.settings import Settings
 
 def test_defaults_and_choices() -> None:
     settings = Settings()
-    assert (settings.method, settings.acquisition, settings.measure) == ("wsabi-l", "uncertainty", "prior")
+    assert (settings.method, settings.acquisition, settings.measure) == ("wsabi-l", "uncertainty", "adaptive")
     assert (settings.search, settings.refit, settings.alpha) == ("pool", "geometric", "auto")
     assert settings.kernel is None
+    assert settings.certify == 0.2
     kernel = SquaredExponential(1.0, 2.0)
-    assert Settings(kernel=kernel, alpha=0.5, initial=1).kernel is kernel
+    assert Settings(measure="prior", kernel=kernel, alpha=0.5, initial=1).kernel is kernel
 
 
 @pytest.mark.parametrize("method", ["wsabi-l", "wsabi-m", "bq"])
 def test_paper_is_the_paper_to_the_letter(method: Any) -> None:
     settings = Settings.paper(method=method)
     assert dataclasses.asdict(settings) == dataclasses.asdict(
-        Settings(method=method, search="cma-es", refit="every", alpha=0.8)
+        Settings(method=method, measure="prior", search="cma-es", refit="every", alpha=0.8, certify=0.0)
     )
 
 
@@ -33,7 +34,7 @@ def test_paper_is_the_paper_to_the_letter(method: Any) -> None:
     [
         ("method", "wsabi", "'wsabi-l', 'wsabi-m', 'bq'"),
         ("acquisition", "entropy", "'uncertainty', 'expected-entropy'"),
-        ("measure", "posterior", "'prior'"),
+        ("measure", "posterior", "'adaptive', 'prior'"),
         ("search", "cma", "'pool', 'cma-es'"),
         ("refit", "never", "'geometric', 'every'"),
     ],
@@ -52,8 +53,13 @@ def test_alpha_is_a_fraction(alpha: Any) -> None:
 def test_other_refusals() -> None:
     with pytest.raises(TypeError, match="kernel must be a SquaredExponential or None; got float"):
         Settings(kernel=1.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="initial must be at least 1; got 0"):
-        Settings(initial=0)
+    for wrong in (0, 2.5, True):
+        with pytest.raises(ValueError, match=f"initial must be a whole number, at least 1; got {wrong}"):
+            Settings(initial=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a fixed kernel needs measure='prior'"):
+        Settings(kernel=SquaredExponential(1.0, 2.0))
+    with pytest.raises(ValueError, match="certify must be a share between 0 and 0.5; got 0.9"):
+        Settings(certify=0.9)
     with pytest.raises(TypeError, match="methods"):
         Settings(methods="bq")  # type: ignore[call-arg]
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -48,7 +48,7 @@ def concluded(model: Model) -> Model | None:
     if model.regions is not None:
         return model
     plain = SequentialModel(model.measure, model.settings, model.rng, with_design=False)
-    plain.observe(model.X, model.log_l)
+    plain.observe(model.X, model.log_l + model.offset)
     return plain
 
 
@@ -152,6 +152,11 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
         found.append(
             f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be "
             "more, and log Z may be too low by their mass."
+        )
+    elif len(outcomes) == 1 and model.doubt > 0.2:
+        found.append(
+            "the budget allowed one look from the prior only, at a likelihood that is not smooth: a mode elsewhere "
+            "would not have been seen."
         )
     if model.n_infeasible:
         share = model.n_infeasible / model.n_starts

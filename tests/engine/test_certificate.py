@@ -30,8 +30,8 @@ def wrong(X: np.ndarray) -> np.ndarray:
     return -0.5 * np.square((X[:, 0] - 0.7) / 0.35) + 0.3
 
 
-def regions_of(function=wrong, dim: int = 1, n: int = 25) -> Regions:
-    """One or two regions whose models and surrogates have seen ``function``."""
+def regions_of(function=wrong, dim: int = 1, n: int = 25, misled: float = 0.0) -> Regions:
+    """Two regions whose models have seen ``function``, and whose surrogates ``misled`` more than that."""
     measure = Gaussian(np.zeros(dim))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, dim))
@@ -39,7 +39,7 @@ def regions_of(function=wrong, dim: int = 1, n: int = 25) -> Regions:
     for centre, log_z in ((0.5, -1.0), (-0.4, -2.0)):
         explorer = Explorer(measure, rng)
         explorer.frame = Frame(np.full(dim, centre), 0.5 * np.eye(dim))
-        explorer.fit(X, function(X), learn=True)
+        explorer.fit(X, function(X) + misled, learn=True)
         explorer.log_z = log_z
         explorers.append(explorer)
     return Regions(measure, Settings(), rng, explorers, X, function(X), [None, None])
@@ -125,9 +125,9 @@ def test_model_is_wrong_to_begin_with() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_fresh_estimate_is_unbiased_for_any_fixed_share(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mean of 300 replicates of 30 points, with a model that is wrong; false alarm 1e-6 each."""
+    """Mean of 300 replicates of 30 points, with models wrong in two ways; false alarm 1e-6 each."""
     monkeypatch.setattr(certificate, "_best_share", lambda first, second: share)
-    regions = regions_of()
+    regions = regions_of(misled=0.6)
     z = np.array([math.exp(certified(regions, 30, seed).fresh_log_z) for seed in range(300)])
     assert abs(z.mean() - math.exp(TRUTH)) < stats.norm.isf(0.5e-6) * z.std() / math.sqrt(len(z))
 
@@ -176,7 +176,10 @@ def test_a_right_model_is_left_alone_and_the_error_is_small() -> None:
     assert abs(run.log_z - TRUTH) < 3e-3
     assert run.log_z_std < 1e-2
     assert abs(run.difference) < 3.0
-    assert run.log_z_std <= min(run.model_log_z_std, run.fresh_log_z_std) * (1 + 1e-9)  # two sources beat either
+    # Two sources beat either, down to what is claimed at all.
+    assert run.log_z_std <= math.hypot(min(run.model_log_z_std, run.fresh_log_z_std), certificate.RESOLUTION) * (
+        1 + 1e-9
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, MIN_POINTS - 1, MIN_POINTS])
@@ -210,7 +213,7 @@ def test_points_without_likelihood_leave_nothing_undefined() -> None:
     assert run.effective_sample_size == 0.0
     for item in fields(run):
         value = getattr(run, item.name)
-        assert not math.isnan(value), item.name
+        assert not math.isnan(value) or item.name == "pareto_k", item.name  # weights of zero have no tail
     assert run.log_z < run.model_log_z
     assert run.log_z_std > 0.5
 

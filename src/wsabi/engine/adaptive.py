@@ -9,6 +9,7 @@ no end: the caller's budget or tolerance ends it.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 
 import numpy as np
@@ -52,7 +53,8 @@ class AdaptiveModel:
         self.rng = rng
         self.budget = budget
         self.X = np.empty((0, measure.dim))
-        self.log_l = np.empty(0)
+        self.log_l = np.empty(0)  # less `offset`
+        self.offset = 0.0  # the first finite log ℓ: a constant added to all of them must change nothing else
         self.log_p = np.empty(0)  # log density of certificate points when drawn; NaN for training points
         self.looks: list[Look] = []
         self.regions: Regions | None = None
@@ -79,7 +81,10 @@ class AdaptiveModel:
                 self.n_starts += 1
                 self.n_infeasible += int(value == -math.inf)
         first = len(self.X)
-        self.log_l = np.concatenate([self.log_l, log_l])
+        finite = log_l[np.isfinite(log_l)]
+        if finite.size and not np.any(np.isfinite(self.log_l)):
+            self.offset = float(finite[0])
+        self.log_l = np.concatenate([self.log_l, log_l - self.offset])
         self.log_p = np.concatenate([self.log_p, log_p])
         self.X = np.concatenate([self.X, X])
         if self.regions is not None:
@@ -266,10 +271,10 @@ class AdaptiveModel:
 
     def _end_look(self, outcome: str) -> None:
         explorer = self._explorer
-        self.looks.append(Look(len(self.X) - self._look_start, explorer.log_z, outcome))  # type: ignore[arg-type]
+        self.looks.append(Look(len(self.X) - self._look_start, explorer.log_z + self.offset, outcome))  # type: ignore[arg-type]
         known = self._known_as(explorer) if outcome == "known region" else None
-        if known is not None and explorer.log_z > self._explorers[known].log_z + math.log(2.0):
-            self._explorers[known] = explorer  # the same place, seen whole: it holds twice the mass
+        if known is not None and explorer.doubt < 0.5 and explorer.log_z > self._explorers[known].log_z + math.log(2.0):
+            self._explorers[known] = explorer  # the same place, seen whole: it surely holds twice the mass
         if outcome == "new region" and math.isfinite(explorer.log_z):
             self._explorers.append(explorer)
             total = self._log_total()
@@ -339,10 +344,11 @@ class AdaptiveModel:
         # beyond its data, where its mean is zero, and would never let q grow.
         self._n_integrated += 1
         if self._n_integrated % 3 == 0:
-            explorer = self.rng.choice(np.array(self._explorers, dtype=object), p=self.regions.weights)
-            explorer.fit(self.X[self._training], self.log_l[self._training])
-            return np.asarray(explorer.propose())
+            explorer = self._explorers[int(self.rng.choice(len(self._explorers), p=self.regions.weights))]
         try:
+            if self._n_integrated % 3 == 0:
+                explorer.fit(self.X[self._training], self.log_l[self._training])
+                return np.asarray(explorer.propose())
             return self.regions.propose(pending)
         except NumericalError:
             return np.asarray(Proposal(self.measure, self.regions).sample(1, self.rng)[0])
@@ -354,7 +360,8 @@ class AdaptiveModel:
             return
         arrived = self._explorer.surrogate is not None and math.isfinite(self._explorer.log_z)
         if arrived and (not self._explorers or self._explorer.temperature == 1.0):
-            self.looks.append(Look(len(self.X) - self._look_start, self._explorer.log_z, "unfinished"))
+            log_z = self._explorer.log_z + self.offset
+            self.looks.append(Look(len(self.X) - self._look_start, log_z, "unfinished"))
             self._explorers.append(self._explorer)
         if self._explorers:
             self._rebuild()
@@ -369,7 +376,14 @@ class AdaptiveModel:
         proposal = Proposal(self.measure, self.regions)
         # A stream of its own: asking for the estimate must not change the points that follow.
         rng = np.random.default_rng(len(self.X))
-        return certify(self.regions, proposal, self.X[fresh], self.log_l[fresh], self.log_p[fresh], rng, n_draws)
+        relative = certify(self.regions, proposal, self.X[fresh], self.log_l[fresh], self.log_p[fresh], rng, n_draws)
+        return dataclasses.replace(
+            relative,
+            log_z=relative.log_z + self.offset,
+            model_log_z=relative.model_log_z + self.offset,
+            fresh_log_z=relative.fresh_log_z + self.offset,
+            model_log_var=relative.model_log_var + 2.0 * self.offset,
+        )
 
     def posterior_draws(self, n: int) -> tuple[Array, Array]:
         """n points (n, D) with log weights (n,) of the models' ℓπ, for expectations under the posterior."""
@@ -379,6 +393,11 @@ class AdaptiveModel:
         X = proposal.sample(n, np.random.default_rng(len(self.X)))
         log_p = proposal.log_pdf(X)
         return X, np.log(np.maximum(self.regions.control(X, log_p + self.regions.parts[0].explorer.log_z), 1e-300))
+
+    @property
+    def doubt(self) -> float:
+        """The largest of the regions' predictive sds of log ℓ, in nats, averaged over each."""
+        return max((explorer.doubt for explorer in self._explorers), default=math.inf)
 
     @property
     def fits(self) -> list[FitRecord]:

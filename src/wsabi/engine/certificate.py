@@ -109,8 +109,9 @@ def certify(
 
     The models' mean is taken as right to within σ, σ² = V (their own variance) + (the other surrogate's integral less
     theirs)²: two models built on different transforms agree only where both are right. It is weighed against the fresh
-    estimate F ± s by precision, after σ² has been raised to (F − mean)² − s² where F says that it was too small, and by
-    the error of plain importance sampling where heavy-tailed weights say that q misses part of the mass.
+    estimate F ± s by precision, after V has been multiplied by how much larger the models' residuals at the fresh
+    points are than they predicted, and σ² raised to (F − mean)² − s² where F says that it was too small, and by the
+    error of plain importance sampling where heavy-tailed weights say that q misses part of the mass.
     """
     models = _models(regions, proposal, rng, n_draws)
     fresh = _fresh(models, regions, X, log_l + regions.measure.log_pdf(X) - log_p, log_p)
@@ -118,6 +119,7 @@ def certify(
     combined, variance = models.integral, sigma2
     if fresh is not None:
         gap = fresh.value - models.integral
+        sigma2 += (fresh.surprise - 1.0) * models.variance
         sigma2 = max(sigma2 + fresh.distrust**2, gap**2 - fresh.error**2, fresh.largest**2)
         trust = sigma2 / (sigma2 + fresh.error**2)
         combined, variance = models.integral + trust * gap, trust * fresh.error**2
@@ -164,8 +166,9 @@ def _models(regions: Regions, proposal: Proposal, rng: np.random.Generator, n: i
     """Integrals of the controls: WSABI's in closed form, the surrogate's and its lower bound's by n draws.
 
     What is averaged over the draws is the difference to WSABI's integrand, whose integral is known, so that the Monte
-    Carlo error is of the difference alone. The closed form must agree with the draws, too: weights of both signs that
-    have grown huge may integrate to anything, and are then left out.
+    Carlo error is of the difference alone. A control is left out where its integral is not to be believed: where few of
+    the draws hold it all, which the still fewer fresh points would not meet, and where WSABI's closed form disagrees
+    with the draws, as weights of both signs that have grown huge may integrate to anything.
     """
     draws = proposal.sample(n, rng)
     log_p = proposal.log_pdf(draws)
@@ -173,14 +176,14 @@ def _models(regions: Regions, proposal: Proposal, rng: np.random.Generator, n: i
     log_unit, variance, integral = _usable_moments(regions)
     wsabi = integral * regions.control(draws, log_p + log_unit)
     noise = float(np.std(wsabi)) / math.sqrt(n)
-    if abs(float(np.mean(wsabi)) - integral) > 0.2 + 5.0 * noise:
+    if abs(float(np.mean(wsabi)) - integral) > 0.2 + 5.0 * noise or not _is_even(np.log(np.maximum(wsabi, 1e-300))):
         log_unit, variance, integral = _explorers_mass(regions)
         wsabi = np.zeros(n)
     mean, lower = (_ratio(log_pi - log_p - log_unit) - wsabi for log_pi in (log_mean, log_lower))
     return _Models(
         log_unit, integral, variance, float(np.mean(mean)), integral + float(np.mean(lower)),
         float(np.std(lower)) / math.sqrt(n),
-        pareto_k(log_lower - log_p) < 0.7,  # beyond, its integral rests on a few draws of an extrapolation
+        _is_even(log_lower - log_p),
     )  # fmt: skip
 
 
@@ -201,13 +204,17 @@ def _explorers_mass(regions: Regions) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class _Fresh:
-    """The estimate from fresh points in the models' units, its error, and what its weights look like."""
+    """The estimate from fresh points in the models' units, its error, and what its weights look like.
+
+    ``surprise`` is the mean square of the WSABI models' residuals over what they predicted, one at the least.
+    """
 
     value: float
     error: float
     share: float
     largest: float
     distrust: float
+    surprise: float
     tail: float
     effective_size: float
 
@@ -227,13 +234,33 @@ def _fresh(models: _Models, regions: Regions, X: Array, log_weights: Array, log_
     # skewed, with a tail that n points may not have met: one more like the largest is allowed for.
     largest = float(np.max(np.abs(residual - residual.mean()))) / n
     error = math.hypot(float(np.std(residual)) / math.sqrt(n - 3), largest, (1.0 - share) * models.lower_error)
+    if models.lower_usable:
+        error = math.hypot(error, _excess_gap(models, by_wsabi, by_surrogate))
     # Heavy-tailed weights say that p misses part of the mass, where no residual was seen: the control variate then
     # earns no trust, and the error is that of plain importance sampling.
     tail = pareto_k(log_weights)
+    predicted = float(np.mean(models.integral**2 * regions.control_variance(X, log_p + models.log_unit)))
+    surprise = max(1.0, float(np.mean(np.square(by_wsabi))) / predicted) if predicted > 0.0 else 1.0
     distrust = _distrust(tail) * float(np.std(true)) / math.sqrt(n - 3)
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    return _Fresh(value, math.hypot(error, distrust), share, largest, distrust, tail, size)
+    return _Fresh(value, math.hypot(error, distrust), share, largest, distrust, surprise, tail, size)
+
+
+def _excess_gap(models: _Models, by_wsabi: Array, by_surrogate: Array) -> float:
+    """How much farther apart the estimates with either control alone are than their errors allow.
+
+    Both are unbiased, so they may differ by chance only; where they do by more, the fresh points have not met what one
+    of the controls lacks, and the spread of its residuals says nothing about it.
+    """
+    gap = models.integral + float(np.mean(by_wsabi)) - models.lower - float(np.mean(by_surrogate))
+    chance = (float(np.var(by_wsabi)) + float(np.var(by_surrogate))) / (len(by_wsabi) - 3) + models.lower_error**2
+    return math.sqrt(max(0.0, gap**2 - chance))
+
+
+def _is_even(log_weights: Array) -> bool:
+    """Whether the mean of exp(log_weights) (N,) rests on many of them: Pareto k below 0.7."""
+    return pareto_k(log_weights) < 0.7
 
 
 def _distrust(k: float) -> float:

@@ -111,6 +111,7 @@ class Explorer:
         reference = float(np.sort(drop)[min(2 * X.shape[1] + 1, len(drop) - 1)])
         temperature = max(1.0, reference / SPAN)
         # Values far below the best are kept for their direction only: beyond the span of interest they count as noisy.
+        drop = np.minimum(drop, 1e6)  # a million nats below is no more than far below
         excess = np.maximum(0.0, drop - max(10.0 + 2.0 * X.shape[1], 2.0 * reference))
         noise = np.square(1e-3 * temperature) + np.square(0.1 * excess)
         theta = self.surrogate.theta if self.surrogate is not None else None

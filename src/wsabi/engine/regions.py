@@ -47,7 +47,11 @@ class Region:
 
     @property
     def reach(self) -> float:
-        """Radius, in sds of q, within which data belong to the model: nearly all of q lies inside √D + 3."""
+        """Radius √D + 4, in sds of q, within which data belong to the model: nearly all of q lies inside √D + 3.
+
+        Out there q is so small that f = ℓπ/q of a negligible ℓπ may exceed all others and √f become a model of it; the
+        certificate sees that and leaves the model out.
+        """
         return math.sqrt(len(self.frame.mean)) + 4.0
 
     def radius(self, X: Array) -> Array:
@@ -190,6 +194,17 @@ class Regions:
                 c_tilde = np.zeros_like(m_tilde)
             m, _ = likelihood_moments(self.settings.method, model.alpha, m_tilde, c_tilde)
             total += m * np.exp(np.minimum(log_term + model.log_l_max - log_reference, 700.0))
+        return total
+
+    def control_variance(self, X: Array, log_reference: Array) -> Array:
+        """Σ_k (w_k q_k/reference)² C_k(x, x), (N,): the variance the models give to :meth:`control`."""
+        total = np.zeros(len(X))
+        for part, log_term in zip(self.parts, self.log_terms(X), strict=True):
+            if part.model.gp is None:
+                continue
+            moments = part.model.gp.predict(part.frame.whiten(X))
+            _, variance = likelihood_moments(self.settings.method, part.model.alpha, *moments)
+            total += variance * np.exp(np.minimum(2.0 * (log_term + part.model.log_l_max - log_reference), 700.0))
         return total
 
     def surrogate(self, X: Array) -> tuple[Array, Array]:

@@ -27,15 +27,19 @@ MAX_STEPS = 100
 REUSE = 0.1
 
 SYNTHCLASS_SEED = 10
-SYNTHCLASS_LOG_Z, SYNTHCLASS_STD = -138.5698, 0.0004
+SYNTHCLASS_LOG_Z, SYNTHCLASS_STD = -138.5700, 0.0006
 SYNTHCLASS_REFERENCE = (
-    "lattice sums over all points within 20 nats of the mode, steps of 1, 0.8 and 0.6 Laplace sds (0.0005 apart); "
-    "importance sampling from a Student mixture gave -138.572 +- 0.003"
+    "mean and range of three lattice sums over all points within 20 nats of the mode; importance sampling from a "
+    "Student mixture gave -138.569 +- 0.003; see docs/ground-truths.md, made again by "
+    "python -m benchmarks.study_truths synthclass"
 )
 CITATION_FILE = "citeseerx_nips_pca.csv"
 CITATION_COLUMNS = "node,pc1,pc2,pc3,pc4,is_nips"
-CITATION_LOG_Z, CITATION_STD = -252.0, 0.05
-CITATION_REFERENCE = "provisional: importance sampling from Student mixtures; a second run gave -251.99 +- 0.05"
+CITATION_LOG_Z, CITATION_STD = -252.022, 0.012
+CITATION_REFERENCE = (
+    "importance sampling, 12,000 independent draws from a Student mixture fitted to the modes of 12 searches and then "
+    "to its own draws; see docs/ground-truths.md, made again by python -m benchmarks.study_truths citation"
+)
 
 
 @dataclass(frozen=True, eq=False)
