@@ -2,8 +2,8 @@
 
     python -m benchmarks.study_engine [--seeds 20] [--only NAME] [--jobs 2] [--compare]
 
-Every run spends its whole budget (``tol=0``) from its own seed. ``--compare`` adds `Settings.paper()` with a fast search
-at the same number of evaluations, and simple Monte Carlo with a hundred times as many.
+Every run spends its whole budget (``tol=0``) from its own seed. ``--compare`` adds `Settings.paper()` with a fast
+search at the same number of evaluations, and simple Monte Carlo with a hundred times as many.
 """
 
 from __future__ import annotations

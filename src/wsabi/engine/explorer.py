@@ -135,10 +135,13 @@ class Explorer:
         """log ℓ by the surrogate, (M,) at X (M, D): its mean m, and m less its variance; no higher than the best datum.
 
         The mean alone may grow where it extrapolates; there its variance (in nats²) is large too, so m − v is safer.
-        Where log ℓ is known to a tenth of a nat the two differ by a hundredth.
+        Where log ℓ is known to a tenth of a nat the two differ by a hundredth. Both are −inf where the nearest datum
+        has zero likelihood.
         """
-        mean, variance = self._fitted().predict(self.frame.whiten(X))
-        return np.minimum(mean, 0.0) + self.top, np.minimum(mean - variance, 0.0) + self.top
+        Y = self.frame.whiten(X)
+        mean, variance = self._fitted().predict(Y)
+        top = np.where(self._is_blocked(Y), -np.inf, self.top)
+        return np.minimum(mean, 0.0) + top, np.minimum(mean - variance, 0.0) + top
 
     def _fitted(self) -> LogSurrogate:
         if self.surrogate is None:
