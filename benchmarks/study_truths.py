@@ -370,7 +370,11 @@ def nested(name: str, case: Case, seed: int, limit: float) -> tuple[float, float
     if not finished:
         print(f"stopped at {sampler.n_like} evaluations, before the nested sampler was done")
     raw = {"name": name, "seed": seed, "finished": finished, "evaluations": int(sampler.n_like)}
-    raw |= {"effective": float(sampler.n_eff), "seconds": time.perf_counter() - started}
+    raw |= {
+        "explored": bool(sampler.explored),
+        "effective": float(sampler.n_eff),
+        "seconds": time.perf_counter() - started,
+    }
     return float(sampler.log_z), 1.0 / math.sqrt(sampler.n_eff), raw
 
 
