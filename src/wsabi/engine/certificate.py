@@ -113,8 +113,13 @@ def certify(
     points are than they predicted, and σ² raised to (F − mean)² − s² where F says that it was too small, and by the
     error of plain importance sampling where heavy-tailed weights say that q misses part of the mass.
     """
-    models = _models(regions, proposal, rng, n_draws)
-    fresh = _fresh(models, regions, X, log_l + regions.measure.log_pdf(X) - log_p, log_p)
+    draws = proposal.sample(n_draws, rng)
+    log_weights = log_l + regions.measure.log_pdf(X) - log_p
+    models = _models(regions, draws, proposal.log_pdf(draws), _usable_moments(regions))
+    fresh = _fresh(models, regions, X, log_weights, log_p)
+    if models.uneven and fresh is not None and fresh.contradiction > 3.0:
+        models = _models(regions, draws, proposal.log_pdf(draws), _explorers_mass(regions))
+        fresh = _fresh(models, regions, X, log_weights, log_p)
     sigma2 = models.variance + models.misfit**2
     combined, variance = models.integral, sigma2
     if fresh is not None:
@@ -156,35 +161,40 @@ class _Models:
     lower: float
     lower_error: float
     lower_usable: bool
+    uneven: bool  # few draws hold most of the WSABI control: a few data in q's tail may be all it is made of
 
     def control(self, regions: Regions, X: Array, log_p: Array) -> Array:
         """The WSABI control over p, (N,)."""
         return self.integral * regions.control(X, log_p + self.log_unit)
 
 
-def _models(regions: Regions, proposal: Proposal, rng: np.random.Generator, n: int) -> _Models:
-    """Integrals of the controls: WSABI's in closed form, the surrogate's and its lower bound's by n draws.
+def _models(regions: Regions, draws: Array, log_p: Array, moments: tuple[float, float, float]) -> _Models:
+    """Integrals of the controls: WSABI's in closed form, the surrogate's and its lower bound's by draws (M, D) of p.
 
     What is averaged over the draws is the difference to WSABI's integrand, whose integral is known, so that the Monte
-    Carlo error is of the difference alone. A control is left out where its integral is not to be believed: where few of
-    the draws hold it all, which the still fewer fresh points would not meet, and where WSABI's closed form disagrees
-    with the draws, as weights of both signs that have grown huge may integrate to anything.
+    Carlo error is of the difference alone. A control is left out where its integral is not to be believed: where
+    WSABI's closed form disagrees with the draws, as weights of both signs that have grown huge may integrate to
+    anything; where few of the draws hold all of the surrogate, which the still fewer fresh points would not meet.
     """
-    draws = proposal.sample(n, rng)
-    log_p = proposal.log_pdf(draws)
+    n = len(draws)
     log_mean, log_lower = regions.surrogate(draws)
-    log_unit, variance, integral = _usable_moments(regions)
+    log_unit, variance, integral = moments
     wsabi = integral * regions.control(draws, log_p + log_unit)
     noise = float(np.std(wsabi)) / math.sqrt(n)
-    if abs(float(np.mean(wsabi)) - integral) > 0.2 + 5.0 * noise or not _is_even(np.log(np.maximum(wsabi, 1e-300))):
+    if abs(float(np.mean(wsabi)) - integral) > 0.2 + 5.0 * noise:
         log_unit, variance, integral = _explorers_mass(regions)
         wsabi = np.zeros(n)
     mean, lower = (_ratio(log_pi - log_p - log_unit) - wsabi for log_pi in (log_mean, log_lower))
     return _Models(
-        log_unit, integral, variance, float(np.mean(mean)), integral + float(np.mean(lower)),
-        float(np.std(lower)) / math.sqrt(n),
-        _is_even(log_lower - log_p),
-    )  # fmt: skip
+        log_unit=log_unit,
+        integral=integral,
+        variance=variance,
+        misfit=float(np.mean(mean)),
+        lower=integral + float(np.mean(lower)),
+        lower_error=float(np.std(lower)) / math.sqrt(n),
+        lower_usable=_is_even(log_lower - log_p),
+        uneven=integral > 0.0 and not _is_even(np.log(np.maximum(wsabi, 1e-300))),
+    )
 
 
 def _usable_moments(regions: Regions) -> tuple[float, float, float]:
@@ -206,7 +216,8 @@ def _explorers_mass(regions: Regions) -> tuple[float, float, float]:
 class _Fresh:
     """The estimate from fresh points in the models' units, its error, and what its weights look like.
 
-    ``surprise`` is the mean square of the WSABI models' residuals over what they predicted, one at the least.
+    ``surprise`` is the mean square of the WSABI models' residuals over what they predicted, one at the least;
+    ``contradiction`` the distance of the estimate from plain importance sampling, in standard errors of the two.
     """
 
     value: float
@@ -215,6 +226,7 @@ class _Fresh:
     largest: float
     distrust: float
     surprise: float
+    contradiction: float
     tail: float
     effective_size: float
 
@@ -242,9 +254,12 @@ def _fresh(models: _Models, regions: Regions, X: Array, log_weights: Array, log_
     predicted = float(np.mean(models.integral**2 * regions.control_variance(X, log_p + models.log_unit)))
     surprise = max(1.0, float(np.mean(np.square(by_wsabi))) / predicted) if predicted > 0.0 else 1.0
     distrust = _distrust(tail) * float(np.std(true)) / math.sqrt(n - 3)
+    plain_error = math.hypot(float(np.std(true)), float(np.max(true)) / math.sqrt(n)) / math.sqrt(n - 3)
+    gap = abs(value - float(np.mean(true)))
+    contradiction = gap / math.hypot(error, plain_error) if gap > 0.0 else 0.0
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    return _Fresh(value, math.hypot(error, distrust), share, largest, distrust, surprise, tail, size)
+    return _Fresh(value, math.hypot(error, distrust), share, largest, distrust, surprise, contradiction, tail, size)
 
 
 def _excess_gap(models: _Models, by_wsabi: Array, by_surrogate: Array) -> float:
