@@ -73,8 +73,11 @@ def _linear_moments(gp: GP, W: Array, T: Array) -> tuple[float, float, float]:
     Wz = W @ z
     half = solve_lower(gp.lower(), Wz)
     variance = gp.scale**2
-    round_off = ROUND_OFF * variance * float(size @ (T @ size)) + (ROUND_OFF * float(size @ (W @ size))) ** 2
-    return 0.5 * float(z @ Wz), variance * (float(z @ (T @ z)) - float(half @ half)), round_off
+    lost = ROUND_OFF * float(size @ (W @ size))
+    round_off = ROUND_OFF * variance * float(size @ (T @ size)) + lost**2
+    # W is positive definite, so a mean below its round-off is lost in it: Z is then known to its size, not better.
+    mean = max(0.5 * float(z @ Wz), lost)
+    return mean, variance * (float(z @ (T @ z)) - float(half @ half)), round_off
 
 
 def _matching_moments(gp: GP, measure: Measure, W: Array, T: Array) -> tuple[float, float, float]:
