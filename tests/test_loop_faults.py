@@ -13,7 +13,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import wsabi
-from wsabi.loop import Progress, default_budget
+from wsabi.limits import default_budget
+from wsabi.loop import Progress
 from wsabi.result import Result
 from wsabi.sequential import SequentialModel
 

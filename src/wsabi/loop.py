@@ -18,16 +18,14 @@ from wsabi.engine.certificate import MIN_POINTS
 from wsabi.estimate import concluded, estimate_of, posterior_of, warnings_of
 from wsabi.evaluate import LikelihoodError, bad_values, evaluator
 from wsabi.kernels import SquaredExponential
+from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, whole_number
 from wsabi.priors import as_prior
 from wsabi.result import Reason, Record, Result
 from wsabi.reweigh import reweigh
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 
-__all__ = ["Integrator", "NoMassFound", "Progress", "default_budget", "integrate"]
-
-
-DEFAULT_TOL = 0.05  # of log Z: far below the factor of three that moves anyone's judgement of two models
+__all__ = ["Integrator", "NoMassFound", "Progress", "integrate"]
 
 
 class NoMassFound(NumericalError):
@@ -43,11 +41,6 @@ class Progress:
     seconds: float
     log_z: float
     log_z_std: float
-
-
-def default_budget(dim: int) -> int:
-    """Evaluations when the user sets no limit: 50(D + 2), some ten per coefficient of a quadratic in few dimensions."""
-    return 50 * (dim + 2)
 
 
 class Integrator:
@@ -117,7 +110,7 @@ class Integrator:
 
     def ask(self, n: int = 1) -> Array:
         """The next n points, (n, D), in the user's coordinates; points asked for and not told count as under way."""
-        n = _whole_number("n", n)
+        n = whole_number("n", n)
         self._postponed = [(x, u) for x, u in self._postponed if x.tobytes() not in self._told]
         asked = [self._postponed.pop(0) for _ in range(min(n, len(self._postponed)))]
         if len(asked) < n:
@@ -285,10 +278,9 @@ class Integrator:
 
         See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
-        total = self.n_evals + _checked_budget(budget, self._chart.dim, max_seconds)
-        batch = _whole_number("batch", batch)
-        if tol is not None and not (_is_number(tol) and tol >= 0):
-            raise ValueError(f"tol must be a number, at least 0, or None; got {tol!r}.")
+        total = self.n_evals + checked_budget(budget, self._chart.dim, max_seconds)
+        batch = whole_number("batch", batch)
+        tol = checked_tol(tol)
         if isinstance(self._model, AdaptiveModel):
             # Where only time limits the run, shares of the budget refer to the usual number of evaluations.
             self._model.plan(total if budget is not None else self.n_evals + default_budget(self._chart.dim))
@@ -353,7 +345,8 @@ class Integrator:
         before, last = self._history[-2:]
         if last.n_evals != self.n_evals:
             return False
-        if isinstance(self._model, AdaptiveModel) and self._model.n_certificate < MIN_POINTS:
+        checked = isinstance(self._model, AdaptiveModel) and self.settings.certify > 0.0
+        if checked and self._model.n_certificate < MIN_POINTS:  # type: ignore[union-attr]
             return False
         if int(np.sum(self._log_l > np.max(self._log_l) - 5.0)) <= self._chart.dim:  # the mass is hardly explored
             return False
@@ -368,26 +361,6 @@ def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExpo
         raise ValueError(f"kernel has {kernel.lengthscales.size} length-scales for {space.dim} dimensions.")
     scale = np.ones(space.dim) if space.affine is None else space.affine[1]
     return SquaredExponential(kernel.scale, kernel.lengthscales / scale)
-
-
-def _whole_number(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}.")
-    return int(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _checked_budget(budget: int | None, dim: int, max_seconds: float | None) -> int:
-    if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
-        raise ValueError(f"max_seconds must be a positive number or None; got {max_seconds!r}.")
-    if budget is None:
-        return default_budget(dim) if max_seconds is None else 2**31
-    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
-        raise ValueError(f"budget must be a whole number of evaluations, at least 1; got {budget!r}.")
-    return int(budget)
 
 
 def integrate(

@@ -14,7 +14,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.loop import default_budget
+from wsabi.limits import default_budget
 from wsabi.problems import Problem, banana, constant, correlated_gaussian, infeasible_half, narrow_gaussian
 from wsabi.result import Result
 
