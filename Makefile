@@ -24,7 +24,7 @@ test: lint types  ## lint, types, tests with coverage, doctests, examples
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
 
 oldest: $(VENV)/oldest/.stamp-test  ## the tests with the oldest NumPy, SciPy and cma that are supported
-	$(VENV)/oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.11.*" "cma==3.3.*"
+	$(VENV)/oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.15.*" "cma==3.3.*"
 	$(VENV)/oldest/bin/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.stamp-test  ## style and formatting
