@@ -2,8 +2,9 @@
 
     python -m benchmarks.study_engine [--seeds 20] [--only NAME] [--jobs 2] [--compare]
 
-Every run spends its whole budget (``tol=0``) from its own seed. ``--compare`` adds `Settings.paper()` with a fast
-search at the same number of evaluations, and simple Monte Carlo with a hundred times as many.
+First the public suite (`wsabi.problems`), then the problems of benchmarks/held_out.py, which are kept for judging and
+have no targets. Every run spends its whole budget (``tol=0``) from its own seed. ``--compare`` adds `Settings.paper()`
+with a fast search at the same number of evaluations, and simple Monte Carlo with a hundred times as many.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from typing import Any
 import numpy as np
 
 import wsabi
+from benchmarks import held_out
 from wsabi import problems
 from wsabi.baselines import simple_monte_carlo
 
 RESULTS = pathlib.Path(__file__).parent / "results"
+
+
+HELD_OUT = "held out"
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ CASES = (
     Case("eggbox 2-D", "eggbox", {}, 600, None),
     Case("plateau 2-D", "plateau", {}, 200, None),
     Case("infeasible half 2-D", "infeasible_half", {}, 150, None),
+    *(Case(case.label, HELD_OUT, {}, case.budget, None) for case in held_out.CASES),
 )
 
 
@@ -79,6 +85,8 @@ class Run:
 def problem_of(case: Case, seed: int) -> problems.Problem:
     """The case's problem; mixtures are drawn anew for each seed."""
     options = dict(case.options)
+    if case.problem == HELD_OUT:
+        return next(other.maker() for other in held_out.CASES if other.label == case.label)
     if case.problem == "gmm":
         options["seed"] = seed
     return problems.get(case.problem, **options)
@@ -158,9 +166,13 @@ def main() -> None:
                     break
                 everything += runs
                 print(summary(runs), flush=True)
-    covered = [abs(r.error) < 1.96 * r.std for r in everything if r.method == "engine"]
-    if covered:
-        print(f"95 % intervals of the engine hold the truth in {np.mean(covered):.1%} of {len(covered)} runs.")
+    for name, chosen in (("public suite", False), ("held-out problems", True)):
+        group = [r for r in everything if r.method == "engine" and (CASES[r.case].problem == HELD_OUT) == chosen]
+        covered = [abs(r.error) < 1.96 * r.std for r in group]
+        if covered:
+            print(
+                f"{name}: 95 % intervals of the engine hold the truth in {np.mean(covered):.1%} of {len(group)} runs."
+            )
     RESULTS.mkdir(exist_ok=True)
     rows = [{**asdict(r), "case": asdict(CASES[r.case])} for r in everything]
     (RESULTS / "study_engine.json").write_text(json.dumps(rows, indent=1))

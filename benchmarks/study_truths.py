@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,10 @@ from scipy import optimize, special
 from benchmarks.measuring import RESULTS, Options, Row, print_table, print_targets, save
 from wsabi import problems
 from wsabi._types import Array
-from wsabi.engine.certificate import pareto_k
+from wsabi.engine.pareto import pareto_k
+from wsabi.engine.students import Students, fit_students, joined
 from wsabi.problems import Problem
 
-DEGREES = 5.0  # of freedom of every Student component
 PRIOR_SHARE = 0.05  # of the draws come from the prior itself
 MODE_SHARE, WIDE_SHARE = 0.05, 0.20  # of the rest: the modes as they were found, and a mixture fitted to (ℓπ)^½
 STEP = 1e-3  # of finite differences: far above the 1e-9 to which the likelihoods are smooth, far below any width
@@ -131,39 +130,6 @@ def laplace_cov(target: Target, x: Array, step: float = 1e-2) -> Array:
 
 
 @dataclass(frozen=True)
-class Students:
-    """Σ_k w_k t_ν(x; μ_k, Σ_k), ν = DEGREES: weights (K,), means (K, D), covs (K, D, D)."""
-
-    weights: Array
-    means: Array
-    covs: Array
-
-    @cached_property
-    def factors(self) -> Array:
-        return np.asarray(np.linalg.cholesky(self.covs), dtype=np.float64)
-
-    def distances(self, X: Array) -> Array:
-        """δ_kn = (x_n − μ_k)ᵀΣ_k⁻¹(x_n − μ_k), (K, N)."""
-        white = [np.linalg.solve(L, (X - mean).T) for L, mean in zip(self.factors, self.means, strict=True)]
-        return np.array([np.square(w).sum(axis=0) for w in white])
-
-    def log_terms(self, X: Array, distances: Array | None = None) -> Array:
-        """log w_k t_ν(x_n; μ_k, Σ_k), (K, N)."""
-        dim = X.shape[1]
-        delta = self.distances(X) if distances is None else distances
-        constant = math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES)
-        constant -= 0.5 * dim * math.log(DEGREES * math.pi)
-        log_dets = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
-        heads = constant - log_dets + np.log(self.weights)
-        return np.asarray(heads[:, None] - 0.5 * (DEGREES + dim) * np.log1p(delta / DEGREES))
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        labels = rng.choice(len(self.weights), size=n, p=self.weights)
-        noise = rng.standard_normal((n, self.means.shape[1])) * np.sqrt(DEGREES / rng.chisquare(DEGREES, n))[:, None]
-        return np.asarray(self.means[labels] + np.einsum("nij,nj->ni", self.factors[labels], noise))
-
-
-@dataclass(frozen=True)
 class Proposal:
     """q = PRIOR_SHARE π + (1 − PRIOR_SHARE) Σ_k w_k t_ν."""
 
@@ -171,7 +137,7 @@ class Proposal:
     students: Students
 
     def log_pdf(self, X: Array) -> Array:
-        log_t = special.logsumexp(self.students.log_terms(X), axis=0)
+        log_t = self.students.log_pdf(X)
         log_prior = self.problem.prior.log_pdf(X)
         return np.asarray(np.logaddexp(math.log(PRIOR_SHARE) + log_prior, math.log1p(-PRIOR_SHARE) + log_t))
 
@@ -189,43 +155,6 @@ def round_modes(modes: Sequence[Mode]) -> Students:
     means, covs = np.array([mode.x for mode in modes]), np.array([mode.cov for mode in modes])
     both = np.concatenate([weights, weights])
     return Students(both / both.sum(), np.concatenate([means, means]), np.concatenate([covs, 4.0 * covs]))
-
-
-def fit_students(X: Array, weights: Array, components: int, rng: np.random.Generator, steps: int = 30) -> Students:
-    """Maximum of Σ_n weights_n log Σ_k w_k t_ν(x_n; μ_k, Σ_k) by expectation maximisation, weights (N,) summing to one.
-
-    Each covariance is shrunk towards the whole sample's by 2D observations' worth, so that a component of few
-    effective points stays wide.
-    """
-    n_effective = 1.0 / float(np.square(weights).sum())
-    dim = X.shape[1]
-    mean = weights @ X
-    whole = (X - mean).T @ ((X - mean) * weights[:, None])
-    part = whole * components ** (-2.0 / dim)  # the volume of one of K equal parts is 1/K of the whole's
-    chosen = rng.choice(len(X), size=components, replace=False, p=weights)
-    mixture = Students(np.full(components, 1.0 / components), X[chosen], np.repeat(part[None], components, axis=0))
-    for _ in range(steps):
-        delta = mixture.distances(X)
-        terms = mixture.log_terms(X, delta)
-        shares = np.exp(terms - special.logsumexp(terms, axis=0)) * weights  # r_kn, (K, N)
-        pull = shares * (DEGREES + dim) / (DEGREES + delta)  # a Student density counts far points less
-        totals = shares.sum(axis=1)
-        means = (pull @ X) / np.maximum(pull.sum(axis=1), 1e-300)[:, None]
-        prior_count = 2.0 * dim / n_effective
-        covs = np.array([(X - m).T @ ((X - m) * p[:, None]) for m, p in zip(means, pull, strict=True)])
-        covs = (covs + prior_count * part) / (totals + prior_count)[:, None, None]
-        kept = totals * n_effective > dim
-        mixture = Students(totals[kept] / totals[kept].sum(), means[kept], covs[kept])
-    return mixture
-
-
-def joined(parts: Sequence[tuple[float, Students]]) -> Students:
-    """The mixture of mixtures with the shares given."""
-    return Students(
-        np.concatenate([share * part.weights for share, part in parts]),
-        np.concatenate([part.means for _, part in parts]),
-        np.concatenate([part.covs for _, part in parts]),
-    )
 
 
 def refitted(points: Array, log_joint: Array, log_q: Array, case: Case, rng: np.random.Generator) -> Students:

@@ -25,29 +25,30 @@ def log_likelihood(X: np.ndarray) -> np.ndarray:
     return np.logaddexp(ridge, bump)
 
 
-def run(prior: wsabi.Gaussian) -> tuple[AdaptiveModel, list[tuple[int, float, float]]]:
-    """The engine itself, driven by hand: the model after BUDGET evaluations, and (n, log Z, sd) on the way."""
+def run(prior: wsabi.Gaussian) -> tuple[AdaptiveModel, list[tuple[int, float, float]], np.ndarray]:
+    """The engine itself, driven by hand: the model after BUDGET evaluations, (n, log Z, sd) on the way, who looked."""
     model = AdaptiveModel(prior, wsabi.Settings(), np.random.default_rng(1), BUDGET)
-    history = []
+    history, looking = [], []
     for n in range(1, BUDGET + 1):
         x = model.propose(1, np.empty((0, 2)))
+        looking.append(model.is_looking)
         model.observe(x, log_likelihood(x))
         estimate = model.estimate()
         if estimate is not None:
             history.append((n, estimate.log_z, estimate.log_z_std))
-    return model, history
+    return model, history, np.array(looking)
 
 
-def draw(model: AdaptiveModel, history: list[tuple[int, float, float]], exact: float, path: Path) -> None:
+def draw(
+    model: AdaptiveModel, history: list[tuple[int, float, float]], looking: np.ndarray, exact: float, path: Path
+) -> None:
     """Three panels: the points over ℓπ, the regions over the model of it, and the error of log Z as it went."""
     axis = np.linspace(-2.9, 2.9, 200)
     grid = np.stack([part.ravel() for part in np.meshgrid(axis, axis)], axis=1)
     density = np.exp(log_likelihood(grid) + model.measure.log_pdf(grid))
-    modelled = model.regions.control(grid, np.zeros(len(grid)))
+    modelled = np.exp(model.regions.surrogate(grid)[0] + model.offset)
     levels = density.max() * np.array([0.003, 0.03, 0.1, 0.3, 0.6, 0.9])
-    fresh = ~np.isnan(model.log_p)
-    looked = sum(look.n_evals for look in model.looks)
-    looking = np.arange(len(model.X)) < looked
+    fresh = model.drawn_from >= 0
     stages = [
         ("looking", looking, BLUE, "o"),
         ("integrating", ~looking & ~fresh, RED, "^"),
@@ -76,7 +77,10 @@ def draw(model: AdaptiveModel, history: list[tuple[int, float, float]], exact: f
             panel.legend(loc="upper left")
 
         n, log_z, sd = np.array(history).T
-        right.axvspan(0, looked, color=BLUE, alpha=0.08, lw=0, label="looking")
+        right.fill_between(
+            np.arange(1, BUDGET + 1), 0, 1, where=looking, transform=right.get_xaxis_transform(), color=BLUE,
+            alpha=0.1, lw=0, step="post", label="looking",
+        )  # fmt: skip
         right.semilogy(n, np.abs(log_z - exact), color=TRUTH, lw=1.0, label="error of log Z")
         right.semilogy(n, sd, color=RED, label="standard deviation claimed")
         right.set(xlim=(0, BUDGET), ylim=(1e-5, 0.1), xlabel="evaluations", ylabel="nats")
@@ -86,7 +90,7 @@ def draw(model: AdaptiveModel, history: list[tuple[int, float, float]], exact: f
 
 
 prior = wsabi.Gaussian([0.0, 0.0])
-model, history = run(prior)
+model, history, looking = run(prior)
 certificate = model.estimate(n_draws=20_000)
 
 # Both parts are smooth and vanish well inside the square, so a plain sum over a fine grid is exact to round-off.
@@ -94,7 +98,7 @@ axis = np.linspace(-8.0, 8.0, 1601)
 grid = np.stack([part.ravel() for part in np.meshgrid(axis, axis)], axis=1)
 exact = math.log(np.exp(log_likelihood(grid) + prior.log_pdf(grid)).sum() * (axis[1] - axis[0]) ** 2)
 
-draw(model, history, exact, Path(sys.argv[1] if len(sys.argv) > 1 else "adaptive-run.png"))
+draw(model, history, looking, exact, Path(sys.argv[1] if len(sys.argv) > 1 else "adaptive-run.png"))
 for look in model.looks:
     print(f"look: {look.n_evals} evaluations, {look.outcome}, log mass {look.log_z:.3f}")
 print(f"model    {certificate.model_log_z:.4f} ± {certificate.model_log_z_std:.4f}")

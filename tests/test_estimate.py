@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 import wsabi
 from wsabi.charts import chart
 from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.engine.looking import Found
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of, warnings_of
 from wsabi.fit import LOG_BOUND, FitRecord
 from wsabi.posterior import Posterior
@@ -27,7 +28,7 @@ TRUTH = -math.log(2.0)  # exp(−½xᵀx) under N(0, I₂)
 
 
 def log_l(X: np.ndarray) -> np.ndarray:
-    return -0.5 * np.square(X).sum(axis=1)
+    return np.asarray(-0.5 * np.square(X).sum(axis=1))
 
 
 def grown(model: Any, n: int, function: Any = log_l) -> Any:
@@ -45,7 +46,9 @@ def adaptive(n: int, function: Any = log_l, budget: int = 80, **choices: Any) ->
 
 def plain(n: int, **choices: Any) -> SequentialModel:
     settings = wsabi.Settings(measure="prior", **choices)
-    return grown(SequentialModel(MEASURE, settings, np.random.default_rng(0)), n)
+    model = SequentialModel(MEASURE, settings, np.random.default_rng(0))
+    grown(model, n)
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,22 @@ def test_estimates_of_both_kinds_are_right(finished: AdaptiveModel) -> None:
     assert by_engine.model.log_mean == by_engine.certificate.model_log_z
 
 
+def test_mass_that_looking_may_have_missed_widens_the_error(
+    finished: AdaptiveModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """√(s² + log²(1 + u)) for the share u that the looks leave open, and the certificate's own s where it is none."""
+    monkeypatch.setattr(Found, "unseen_share", 0.0)
+    sure = estimate_of(finished)
+    assert sure is not None
+    assert sure.certificate is not None
+    assert sure.log_z_std == sure.certificate.log_z_std
+    monkeypatch.setattr(Found, "unseen_share", 0.3)
+    unsure = estimate_of(finished)
+    assert unsure is not None
+    assert unsure.log_z_std == pytest.approx(math.hypot(sure.log_z_std, math.log(1.3)), rel=1e-12)
+    assert unsure.log_z == sure.log_z
+
+
 def test_a_looking_model_has_no_estimate_yet() -> None:
     assert estimate_of(adaptive(10)) is None
 
@@ -134,7 +153,8 @@ def test_posteriors(finished: AdaptiveModel) -> None:
 
 CERTIFICATE = Certificate(
     log_z=-0.7, log_z_std=0.01, model_log_z=-0.7, model_log_z_std=0.01, fresh_log_z=-0.7, fresh_log_z_std=0.01,
-    difference=0.5, n_points=20, effective_sample_size=15.0, pareto_k=0.2, wsabi_share=0.5, model_log_var=-10.0,
+    difference=0.5, n_points=20, effective_sample_size=15.0, pareto_k=0.2, wsabi_share=0.5, doubt=0.01,
+    model_log_var=-10.0,
 )  # fmt: skip
 
 
@@ -148,7 +168,7 @@ def warned(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **c
 def calm(finished: AdaptiveModel) -> AdaptiveModel:
     """A copy on which nothing is to be warned of."""
     model = copy.deepcopy(finished)
-    model.looks = [Look(30, -0.7, "new region"), Look(10, -0.7, "known region"), Look(10, -0.7, "known region")]
+    model.found.looks = [Look(30, -0.7, "new region"), Look(10, -0.7, "known region"), Look(10, -0.7, "known region")]
     model.n_infeasible = 0
     return model
 
@@ -187,7 +207,7 @@ def test_a_pareto_k_that_is_not_known_is_no_warning(calm: AdaptiveModel) -> None
     ],
 )
 def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: str) -> None:
-    calm.looks = [Look(10, -0.7, outcome) for outcome in outcomes]
+    calm.found.looks = [Look(10, -0.7, outcome) for outcome in outcomes]
     found = warned(calm)
     assert len(found) == 1
     assert text in found[0]
@@ -195,7 +215,7 @@ def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: s
 
 def test_a_single_look_is_no_warning(calm: AdaptiveModel) -> None:
     """With one region found there is nothing that 'still' finds new ones."""
-    calm.looks = calm.looks[:1]
+    calm.found.looks = calm.looks[:1]
     assert not any("still found" in text for text in warned(calm))
 
 

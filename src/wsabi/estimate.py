@@ -64,20 +64,8 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
     if certificate is None:
         return None
     belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
-    log_z_std = math.hypot(certificate.log_z_std, math.log1p(_unseen_share(model)))
+    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.found.unseen_share))
     return Estimate(certificate.log_z, log_z_std, belief, certificate)
-
-
-def _unseen_share(model: AdaptiveModel) -> float:
-    """Mass in regions not found, relative to that found, where looking ended while it was still finding some.
-
-    By Good and Turing, the chance that the next look meets something new is about the share of looks that met something
-    once; it is taken for the share of mass. Fewer than three looks say nothing about that, and are not asked.
-    """
-    outcomes = [look.outcome for look in model.looks]
-    if len(outcomes) < 3 or outcomes[-1] != "new region":
-        return 0.0
-    return outcomes.count("new region") / len(outcomes)
 
 
 def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | WeightedSamples:

@@ -51,13 +51,14 @@ class Certificate:
     Attributes
     ----------
     log_z, log_z_std : the combination, which is the run's estimate.
-    model_log_z, model_log_z_std : log E[Z | D] of the WSABI models, with their variance, their distance from the other
-        surrogate and, where the fresh points ask for it, what it takes to agree with them.
+    model_log_z, model_log_z_std : integral of the control variate, with the models' own variance, their distance from
+        each other and, where the fresh points ask for it, what it takes to agree with them.
     fresh_log_z, fresh_log_z_std : unbiased estimate from the fresh points, with the model as control variate.
-    difference : fresh less model, in standard deviations by the fresh points' error and the model's own claim.
+    difference : fresh less model, in standard deviations by the fresh points' error and the models' own claim.
     n_points, effective_sample_size, pareto_k : of the fresh points' importance weights; k is NaN below 25 points.
     wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
-    model_log_var : log V[Z | D], the WSABI models' own claim.
+    doubt : the surrogate's predictive sd of log ℓ in nats, averaged over its posterior.
+    model_log_var : log of the models' variance of Z.
     """
 
     log_z: float
@@ -71,6 +72,7 @@ class Certificate:
     effective_sample_size: float
     pareto_k: float
     wsabi_share: float
+    doubt: float
     model_log_var: float
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
@@ -10,13 +11,17 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from wsabi._linalg import NumericalError
 from wsabi.engine import certificate
-from wsabi.engine.certificate import MIN_POINTS, Proposal, certify, pareto_k
+from wsabi.engine.certificate import MIN_POINTS, certify
 from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
 from wsabi.measures import Gaussian
 from wsabi.result import Certificate
 from wsabi.settings import Settings
+
+Function = Callable[[np.ndarray], np.ndarray]
 
 TRUTH = math.log(0.5 / math.sqrt(0.5**2 + 1.0)) - 0.5 * 0.4**2 / 1.25  # ∫ exp(−½((x − 0.4)/0.5)²) N(x; 0, 1)
 
@@ -30,7 +35,7 @@ def wrong(X: np.ndarray) -> np.ndarray:
     return -0.5 * np.square((X[:, 0] - 0.7) / 0.35) + 0.3
 
 
-def regions_of(function=wrong, dim: int = 1, n: int = 25, misled: float = 0.0) -> Regions:
+def regions_of(function: Function = wrong, dim: int = 1, n: int = 25, misled: float = 0.0) -> Regions:
     """Two regions whose models have seen ``function``, and whose surrogates ``misled`` more than that."""
     measure = Gaussian(np.zeros(dim))
     rng = np.random.default_rng(0)
@@ -38,81 +43,19 @@ def regions_of(function=wrong, dim: int = 1, n: int = 25, misled: float = 0.0) -
     explorers = []
     for centre, log_z in ((0.5, -1.0), (-0.4, -2.0)):
         explorer = Explorer(measure, rng)
-        explorer.frame = Frame(np.full(dim, centre), 0.5 * np.eye(dim))
+        explorer.frame = Frame.of(np.full(dim, centre), 0.25 * np.eye(dim))
         explorer.fit(X, function(X) + misled, learn=True)
         explorer.log_z = log_z
         explorers.append(explorer)
     return Regions(measure, Settings(), rng, explorers, X, function(X), [None, None])
 
 
-def certified(regions: Regions, n: int, seed: int, function=log_l, n_draws: int = 300) -> Certificate:
+def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n_draws: int = 300) -> Certificate:
     """The certificate from n fresh points on which the likelihood is ``function``."""
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
     return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, n_draws)
-
-
-# -- the proposal -----------------------------------------------------------------------------------------------------
-
-
-def test_proposal_density_integrates_to_one() -> None:
-    """On the real line by x = tan θ, which brings the tails of the Student components into reach."""
-    proposal = Proposal(Gaussian([0.0]), regions_of())
-    nodes, weights = np.polynomial.legendre.leggauss(2000)
-    angle = 0.5 * np.pi * nodes
-    values = np.exp(proposal.log_pdf(np.tan(angle)[:, None])) / np.square(np.cos(angle))
-    assert_allclose(0.5 * np.pi * weights @ values, 1.0, rtol=1e-8)
-
-
-@pytest.mark.parametrize("dim", [1, 2])
-def test_draws_of_the_proposal_follow_its_density(dim: int) -> None:
-    """E_p[g/p] = ∫ g for g = N(0.2, 0.6² I), and the same for the two first moments; false alarm 1e-6 in all."""
-    proposal = Proposal(Gaussian(np.zeros(dim)), regions_of(lambda X: -np.square(X).sum(axis=1), dim))
-    X = proposal.sample(40_000, np.random.default_rng(5))
-    target = stats.multivariate_normal(np.full(dim, 0.2), 0.36 * np.eye(dim))
-    ratio = np.exp(target.logpdf(X) - proposal.log_pdf(X))
-    for values, expected in ((ratio, 1.0), (ratio * X[:, 0], 0.2), (ratio * X[:, -1] ** 2, 0.4)):
-        z = (values.mean() - expected) / (values.std() / math.sqrt(len(X)))
-        assert abs(z) < stats.norm.isf(0.5e-6 / 3)
-
-
-def test_in_one_dimension_the_draws_pass_a_kolmogorov_smirnov_test() -> None:
-    proposal = Proposal(Gaussian([0.0]), regions_of())
-    X = proposal.sample(5000, np.random.default_rng(1))[:, 0]
-    grid = np.sinh(np.linspace(-9.0, 9.0, 20_001))
-    density = np.exp(proposal.log_pdf(grid[:, None]))
-    cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
-    assert abs(cumulative[-1] - 1.0) < 1e-5
-    assert stats.kstest(X, lambda x: np.interp(x, grid, cumulative)).pvalue > 1e-6  # the false-alarm rate
-
-
-# -- Pareto k ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [-0.3, 0.2, 0.5, 0.9, 1.5])
-def test_pareto_k_recovers_the_shape(k: float) -> None:
-    """5 000 Pareto weights have a tail of 213, whose k is known to (1 + k)/√213: five of those, false alarm 1e-6.
-
-    The weak prior pulls towards ½ by (k − ½)·10/223, which is allowed for.
-    """
-    weights = 1.0 + stats.genpareto(k).rvs(5000, random_state=np.random.default_rng(3))
-    expected = k + (0.5 - k) * 10.0 / 223.0
-    assert abs(pareto_k(np.log(weights)) - expected) < 5.0 * (1.0 + k) / math.sqrt(213.0)
-
-
-def test_pareto_k_does_not_see_the_scale_of_the_weights() -> None:
-    log_w = np.log(stats.genpareto(0.6).rvs(300, random_state=np.random.default_rng(0)))
-    assert_allclose(pareto_k(log_w + 500.0), pareto_k(log_w), atol=1e-9)
-    assert_allclose(pareto_k(log_w[::-1]), pareto_k(log_w), atol=1e-12)
-
-
-def test_pareto_k_of_few_equal_or_mostly_zero_weights() -> None:
-    assert math.isnan(pareto_k(np.zeros(24)))
-    assert pareto_k(np.zeros(100)) == 0.0
-    mostly_zero = np.full(100, math.log(1e-300))
-    mostly_zero[:3] = 0.0
-    assert math.isfinite(pareto_k(mostly_zero))
 
 
 # -- certify ----------------------------------------------------------------------------------------------------------
@@ -128,7 +71,9 @@ def test_fresh_estimate_is_unbiased_for_any_fixed_share(share: float, monkeypatc
     """Mean of 300 replicates of 30 points, with models wrong in two ways; false alarm 1e-6 each."""
     monkeypatch.setattr(certificate, "_best_share", lambda first, second: share)
     regions = regions_of(misled=0.6)
-    z = np.array([math.exp(certified(regions, 30, seed).fresh_log_z) for seed in range(300)])
+    runs = [certified(regions, 30, seed) for seed in range(300)]
+    assert {run.wsabi_share for run in runs} == {share}
+    z = np.array([math.exp(run.fresh_log_z) for run in runs])
     assert abs(z.mean() - math.exp(TRUTH)) < stats.norm.isf(0.5e-6) * z.std() / math.sqrt(len(z))
 
 
@@ -184,19 +129,137 @@ def test_a_right_model_is_left_alone_and_the_error_is_small() -> None:
 
 @pytest.mark.parametrize("n", [0, 1, MIN_POINTS - 1, MIN_POINTS])
 def test_few_fresh_points_have_no_say(n: int) -> None:
+    """Below MIN_POINTS the certificate is the same whatever the likelihood there; from then on it is not."""
     regions = regions_of()
-    run = certified(regions, n, 0)
+    run, other = certified(regions, n, 0), certified(regions, n, 0, lambda X: log_l(X) + 3.0)
     assert run.n_points == n
     if n < MIN_POINTS:
-        assert run.log_z == run.model_log_z == regions.moments()[0]
+        assert run.log_z == run.model_log_z == other.log_z
+        assert run.log_z_std == other.log_z_std
         assert math.isnan(run.fresh_log_z)
         assert run.fresh_log_z_std == math.inf
         assert run.difference == 0.0
     else:
         assert math.isfinite(run.fresh_log_z)
-        assert run.log_z != run.model_log_z
+        assert run.log_z not in (run.model_log_z, other.log_z)
     assert math.isfinite(run.log_z_std)
     assert run.log_z_std > 0.0
+
+
+def by_surrogate(regions: Regions) -> float:
+    """log ∫ of the explorers' ℓπ on the real line, by the trapezoidal rule."""
+    grid = np.linspace(-6.0, 6.0, 4001)
+    return float(np.logaddexp.reduce(regions.surrogate(grid[:, None])[0])) + math.log(grid[1] - grid[0])
+
+
+@pytest.mark.parametrize(("left_over", "share"), [(1e6, 1.0), (0.0, 0.0)])
+def test_without_fresh_points_the_smaller_claim_is_taken_whole(
+    left_over: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the surrogate's doubt made large, or nothing, the estimate is WSABI's closed form or the surrogate's own.
+
+    The other's distance, misled as it is by 0.6 nats, is in the error either way.
+    """
+    monkeypatch.setattr(certificate, "LEFT_OVER", left_over)
+    regions = regions_of(misled=0.6)
+    run = certified(regions, 0, 0)
+    assert run.wsabi_share == share
+    if share:
+        assert_allclose(run.log_z, regions.moments()[0], atol=1e-10)
+    else:
+        assert abs(run.log_z - by_surrogate(regions)) < 5e-3  # by 300 draws
+    assert run.log_z_std > 0.3
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_model_integral_is_that_of_the_control(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I in Z = I + E[(ℓπ − M)/p] belongs to the M whose residuals are taken, or the estimate is off by their gap."""
+    monkeypatch.setattr(certificate, "_best_share", lambda first, second: share)
+    regions = regions_of(misled=0.6)
+    expected = regions.moments()[0] if share else by_surrogate(regions)
+    assert abs(certified(regions, 30, 0).model_log_z - expected) < 5e-3
+
+
+# -- models that are of no use ----------------------------------------------------------------------------------------
+
+
+def lost(regions: Regions) -> tuple[float, float]:
+    raise NumericalError("lost to round-off.")
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        lost,
+        lambda regions: (math.inf, 0.0),
+        lambda regions: (regions.log_mass + 60.0, 0.0),
+        lambda regions: (Regions.moments(regions)[0], 2.0 * Regions.moments(regions)[0] + 0.1),
+        lambda regions: (Regions.moments(regions)[0] + 0.5, Regions.moments(regions)[1]),
+        lambda regions: (Regions.moments(regions)[0] - 0.5, Regions.moments(regions)[1]),
+    ],
+    ids=["lost", "infinite", "far off", "no knowledge", "above its integrand", "below its integrand"],
+)
+@pytest.mark.parametrize("n", [0, 40])
+def test_wsabi_is_left_out_where_it_is_not_to_be_believed(
+    n: int, moments: Callable[[Regions], tuple[float, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An integral that is lost, far, unknown or not that of its integrand over draws: the surrogate stands alone."""
+    monkeypatch.setattr(certificate, "LEFT_OVER", 1e6)  # it would be preferred otherwise
+    regions = regions_of()
+    assert certified(regions, 0, 0).wsabi_share == 1.0
+    monkeypatch.setattr(regions, "moments", lambda: moments(regions))
+    run = certified(regions, n, 0)
+    assert run.wsabi_share == 0.0
+    assert math.isfinite(run.log_z)
+    assert math.isfinite(run.log_z_std)
+    assert abs(run.model_log_z - by_surrogate(regions)) < 5e-3
+
+
+@pytest.mark.parametrize("n", [0, 40])
+def test_a_surrogate_that_gives_no_mass_anywhere_leaves_nothing_undefined(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All draws in what it takes for infeasible: WSABI and the fresh points remain."""
+    regions = regions_of()
+    monkeypatch.setattr(regions, "surrogate", lambda X: (np.full(len(X), -np.inf), np.ones(len(X))))
+    run = certified(regions, n, 0)
+    assert math.isfinite(run.log_z)
+    assert run.log_z_std > 0.0
+
+
+def test_doubt_falls_with_the_data_and_is_the_surrogates_own() -> None:
+    """Averaged over its posterior, by draws to a few per cent."""
+    few, many = regions_of(n=7), regions_of(n=25)
+    assert certified(few, 0, 0).doubt > certified(many, 0, 0).doubt
+    grid = np.linspace(-6.0, 6.0, 4001)[:, None]
+    log_joint, sd = few.surrogate(grid)
+    w = np.exp(log_joint - log_joint.max())
+    assert_allclose(certified(few, 0, 0, n_draws=4000).doubt, w @ sd / w.sum(), rtol=0.1)
+
+
+def test_a_doubtful_surrogate_widens_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fresh points have not met is allowed for by the doubt, however many there are.
+
+    The likelihood is the surrogate's own, so that the residuals are nothing and the doubt is all that is left.
+    """
+    regions = regions_of()
+    monkeypatch.setattr(certificate, "_best_share", lambda first, second: 0.0)
+    surrogate = Regions.surrogate
+
+    def own(X: np.ndarray) -> np.ndarray:
+        return np.asarray(surrogate(regions, X)[0] - regions.measure.log_pdf(X))
+
+    sure = certified(regions, 20, 0, own)
+    monkeypatch.setattr(regions, "surrogate", lambda X: (surrogate(regions, X)[0], np.full(len(X), 0.5)))
+    unsure, more = certified(regions, 20, 0, own), certified(regions, 80, 0, own)
+    assert_allclose(unsure.doubt, 0.5, rtol=1e-9)
+    assert unsure.fresh_log_z_std > 10.0 * sure.fresh_log_z_std
+    assert_allclose(unsure.fresh_log_z_std, certificate.LEFT_OVER * 0.5, rtol=0.05)
+    assert_allclose(more.fresh_log_z_std, unsure.fresh_log_z_std, rtol=0.05)
+    assert unsure.log_z_std > 3.0 * sure.log_z_std
+
+
+# -- extremes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("drop", [100.0, 500.0, 1e5])
@@ -235,7 +298,7 @@ def test_certificate_shifts_with_log_l() -> None:
     # The model's variance is at its round-off here, right to a per cent, and weighs the two: a hundredth of the error.
     assert_allclose(other.log_z - 100.0, one.log_z, atol=1e-2 * one.log_z_std)
     assert_allclose(other.log_z_std, one.log_z_std, rtol=1e-2)
-    for name in ("fresh_log_z_std", "difference", "effective_sample_size", "pareto_k", "wsabi_share"):
+    for name in ("fresh_log_z_std", "difference", "effective_sample_size", "pareto_k", "wsabi_share", "doubt"):
         assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-3)
 
 

@@ -11,27 +11,31 @@ from scipy import stats
 
 from wsabi._linalg import NumericalError
 from wsabi.engine import log_surrogate
-from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
+from wsabi.engine.log_surrogate import OFFSET_SD, SLOPE_SD, LogSurrogate, fit_log_surrogate
 
-THETA = np.log([1.7, 2.5, 0.8])  # l, λ, c: all different, so that no swapped pair passes
 TEMPERATURE = 3.0
+
+
+def a_theta(dim: int) -> np.ndarray:
+    """Log l_d, λ, c: all different, so that no swapped pair passes."""
+    return np.asarray(np.log(np.append(1.7 * 0.8 ** np.arange(dim), [2.5, 0.8])))
 
 
 def dense_kernel(P: np.ndarray, Q: np.ndarray, theta: np.ndarray, temperature: float) -> np.ndarray:
     """k(p, q) of the docstring, one pair at a time."""
-    length, scale, curvature = np.exp(theta)
+    lengths, (scale, curvature) = np.exp(theta[:-2]), np.exp(theta[-2:])
     k = np.empty((len(P), len(Q)))
     for i, p in enumerate(P):
         for j, q in enumerate(Q):
             gap, inner = p - q, float(p @ q)
-            k[i, j] = temperature**2 * (10.0**2 + 3.0**2 * inner) + 0.25 * curvature**2 * inner**2
-            k[i, j] += scale**2 * math.exp(-0.5 * float(gap @ gap) / length**2)
+            k[i, j] = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner) + 0.25 * curvature**2 * inner**2
+            k[i, j] += scale**2 * math.exp(-0.5 * sum((gap[d] / lengths[d]) ** 2 for d in range(len(gap))))
     return k
 
 
 def dense_covariance(Y: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Kernel matrix of the data, with noise and the relative jitter."""
-    K = dense_kernel(Y, Y, THETA, TEMPERATURE)
+    K = dense_kernel(Y, Y, a_theta(Y.shape[1]), TEMPERATURE)
     return K + np.diag(noise) + log_surrogate.JITTER * np.mean(np.diag(K)) * np.eye(len(Y))
 
 
@@ -43,7 +47,8 @@ def data(dim: int, n: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def fitted(dim: int) -> tuple[LogSurrogate, np.ndarray, np.ndarray, np.ndarray]:
     Y, values, noise = data(dim)
-    return fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=THETA, learn=False), Y, values, noise
+    surrogate = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=a_theta(dim), learn=False)
+    return surrogate, Y, values, noise
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -52,10 +57,10 @@ def test_prediction_is_that_of_the_textbook_gp(dim: int) -> None:
     surrogate, Y, values, noise = fitted(dim)
     P = 1.5 * np.random.default_rng(9).standard_normal((20, dim))
     inverse = np.linalg.inv(dense_covariance(Y, noise))
-    k = dense_kernel(P, Y, THETA, TEMPERATURE)
+    k = dense_kernel(P, Y, a_theta(dim), TEMPERATURE)
     mean, variance = surrogate.predict(P)
     assert_allclose(mean, k @ inverse @ values, rtol=1e-8, atol=1e-8)
-    prior = np.diag(dense_kernel(P, P, THETA, TEMPERATURE))
+    prior = np.diag(dense_kernel(P, P, a_theta(dim), TEMPERATURE))
     assert_allclose(variance, prior - np.einsum("mn,nk,mk->m", k, inverse, k), rtol=1e-7, atol=1e-7)
     assert_array_equal(surrogate.mean(P), mean)
 
@@ -66,11 +71,10 @@ def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
     _, Y, values, noise = fitted(dim)
     bundle = _bundle(Y, values, noise)
     evidence = stats.multivariate_normal(np.zeros(len(Y)), dense_covariance(Y, noise)).logpdf(values)
-    prior = stats.norm(bundle.theta_mean, log_surrogate.THETA_SD).logpdf(THETA).sum()
-    constants = (
-        0.5 * len(Y) * math.log(2 * math.pi) + np.log(log_surrogate.THETA_SD).sum() + 1.5 * math.log(2 * math.pi)
-    )
-    assert_allclose(log_surrogate._objective(bundle, THETA)[0], -(evidence + prior + constants), rtol=1e-9)
+    sds = np.append(np.full(dim, log_surrogate.LENGTH_SD), np.full(2, log_surrogate.SCALE_SD))
+    prior = stats.norm(bundle.theta_mean, sds).logpdf(a_theta(dim)).sum()
+    constants = 0.5 * (len(Y) + dim + 2) * math.log(2 * math.pi) + np.log(sds).sum()
+    assert_allclose(log_surrogate._objective(bundle, a_theta(dim))[0], -(evidence + prior + constants), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
@@ -82,20 +86,20 @@ def test_gradient_of_the_objective(dim: int, shift: float, monkeypatch: pytest.M
     """
     monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
     Y, values, noise = data(dim)
-    bundle, theta = _bundle(Y, values, noise), THETA + shift
+    bundle, theta = _bundle(Y, values, noise), a_theta(dim) + shift
     h = 1e-5
     finite = [
         (log_surrogate._objective(bundle, theta + h * e)[0] - log_surrogate._objective(bundle, theta - h * e)[0])
         / (2 * h)
-        for e in np.eye(3)
+        for e in np.eye(dim + 2)
     ]
     assert_allclose(log_surrogate._objective(bundle, theta)[1], finite, rtol=1e-6, atol=1e-7 * np.max(np.abs(finite)))
 
 
-def _bundle(Y: np.ndarray, values: np.ndarray, noise: np.ndarray) -> log_surrogate._Data:
-    inner = Y @ Y.T
-    squares = np.square(Y[:, None, :] - Y[None, :, :]).sum(axis=-1)
-    return log_surrogate._Data(Y, values, noise, TEMPERATURE, inner, squares)
+def _bundle(
+    Y: np.ndarray, values: np.ndarray, noise: np.ndarray, temperature: float = TEMPERATURE
+) -> log_surrogate._Data:
+    return log_surrogate._Data(Y, values, noise, temperature, Y @ Y.T)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])
@@ -130,20 +134,52 @@ def test_learning_does_not_lower_the_objective_it_started_from() -> None:
     warm = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=learnt.theta)
     difference = log_surrogate._objective(bundle, warm.theta)[0] - log_surrogate._objective(bundle, learnt.theta)[0]
     assert difference <= 1e-9
-    low, high = bundle.theta_mean - log_surrogate.THETA_REACH, bundle.theta_mean + log_surrogate.THETA_REACH
+    reach = np.append(np.full(3, log_surrogate.LENGTH_REACH), np.full(2, log_surrogate.SCALE_REACH))
+    low, high = bundle.theta_mean - reach, bundle.theta_mean + reach
     wild = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=bundle.theta_mean + 50.0)
     assert np.all((low <= wild.theta) & (wild.theta <= high))
 
 
 def test_a_common_unit_of_values_and_temperature_scales_out() -> None:
-    """10 × the values at 10 × the temperature is the same surrogate in another unit."""
+    """10 × the values at 10 × the temperature is the same surrogate in another unit, and as likely a θ."""
     Y, values, noise = data(2)
+    unit = np.log([1.0, 1.0, 10.0, 10.0])
+    theta = a_theta(2)
+    ones = _bundle(Y, values, noise, 1.0)
+    tens = _bundle(Y, 10.0 * values, 100.0 * noise, 10.0)
+    (value, slope), (value_10, slope_10) = (
+        log_surrogate._objective(bundle, theta + shift) for bundle, shift in ((ones, 0.0 * unit), (tens, unit))
+    )
+    assert_allclose(value_10 - value, len(Y) * math.log(10.0), rtol=1e-9)
+    assert_allclose(slope_10, slope, rtol=1e-7, atol=1e-8)
+    one = fit_log_surrogate(Y, values, noise, temperature=1.0, theta=theta, learn=False)
+    ten = fit_log_surrogate(Y, 10.0 * values, 100.0 * noise, temperature=10.0, theta=theta + unit, learn=False)
+    P = np.random.default_rng(0).standard_normal((5, 2))
+    assert_allclose(ten.predict(P)[0], 10.0 * one.predict(P)[0], rtol=1e-8)
+    assert_allclose(ten.predict(P)[1], 100.0 * one.predict(P)[1], rtol=1e-8)
+    # Learnt, they differ by where the search stops, at 1e-5 of an objective that is another number in another unit.
     one = fit_log_surrogate(Y, values, noise, temperature=1.0)
     ten = fit_log_surrogate(Y, 10.0 * values, 100.0 * noise, temperature=10.0)
-    P = np.random.default_rng(0).standard_normal((5, 2))
-    assert_allclose(ten.theta - one.theta, np.log([1.0, 10.0, 10.0]), atol=1e-4)  # the search ends at 1e-5 of its value
-    assert_allclose(ten.predict(P)[0], 10.0 * one.predict(P)[0], rtol=1e-3)
-    assert_allclose(ten.predict(P)[1], 100.0 * one.predict(P)[1], rtol=1e-3)
+    assert_allclose(ten.theta - one.theta, unit, atol=0.02)
+    assert_allclose(ten.predict(P)[0], 10.0 * one.predict(P)[0], rtol=1e-2)
+
+
+@pytest.mark.parametrize("relevant", [0, 1])
+def test_an_axis_that_does_not_matter_has_a_long_length_scale(relevant: int) -> None:
+    """sin 3y of one coordinate: its length-scale falls below the prior's centre, the other's rises, over a factor e."""
+    rng = np.random.default_rng(5)
+    Y = rng.standard_normal((40, 2))
+    values = 3.0 * np.sin(3.0 * Y[:, relevant])
+    surrogate = fit_log_surrogate(Y, values, np.full(40, 1e-6), temperature=1.0)
+    centre = _bundle(Y, values, np.full(40, 1e-6), 1.0).theta_mean
+    assert surrogate.theta[relevant] < centre[relevant]
+    assert surrogate.theta[1 - relevant] > centre[1 - relevant]
+    assert surrogate.theta[1 - relevant] - surrogate.theta[relevant] > 1.0
+    # And that is what makes it right off the data: along the idle axis nothing changes.
+    P = np.repeat(rng.uniform(-1.0, 1.0, (20, 1)), 2, axis=1)
+    P[:, 1 - relevant] = 2.0
+    mean, _ = surrogate.predict(P)
+    assert np.sqrt(np.mean(np.square(mean - 3.0 * np.sin(3.0 * P[:, relevant])))) < 0.3  # of values with an sd of two
 
 
 def test_variance_is_never_below_its_floor_and_shrinks_at_data() -> None:
@@ -159,4 +195,4 @@ def test_values_that_are_not_numbers_are_a_numerical_error() -> None:
     Y, values, noise = data(2)
     Y[3, 0] = math.nan
     with pytest.raises(NumericalError, match="not positive definite"):
-        fit_log_surrogate(Y, values, noise, temperature=1.0, theta=THETA, learn=False)
+        fit_log_surrogate(Y, values, noise, temperature=1.0, theta=a_theta(2), learn=False)

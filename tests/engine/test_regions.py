@@ -25,28 +25,41 @@ def smooth(X: np.ndarray) -> np.ndarray:
     """log ℓ of two unequal bumps with a cubic on top: no model has it in its span."""
     first = -0.5 * np.square((X + 1.0) / 0.5).sum(axis=1)
     second = -0.5 * np.square((X - 1.0) / 0.6).sum(axis=1) - 0.7
-    return np.logaddexp(first, second) + 0.05 * X[:, 0] ** 3 - 0.02 * X[:, 0] ** 4
+    return np.asarray(np.logaddexp(first, second) + 0.05 * X[:, 0] ** 3 - 0.02 * X[:, 0] ** 4)
 
 
-def an_explorer(measure: Gaussian, centre: np.ndarray, sd: float, log_z: float) -> Explorer:
-    """An explorer that has arrived at N(centre, sd²), as far as the regions can tell."""
+def an_explorer(
+    measure: Gaussian, centre: np.ndarray, sd: float, log_z: float, X: np.ndarray, log_l: np.ndarray
+) -> Explorer:
+    """An explorer that has arrived at N(centre, sd²), as far as the regions can tell, with X and log ℓ for its data."""
     explorer = Explorer(measure, np.random.default_rng(0))
-    explorer.frame = Frame(centre, sd * np.eye(len(centre)))
-    explorer.temperature = 1.0
+    explorer.frame = Frame.of(centre, sd**2 * np.eye(len(centre)))
+    explorer.fit(X, log_l, learn=True)
     explorer.log_z = log_z
     return explorer
 
 
-def two_regions(dim: int, n: int, log_l: Function = smooth, method: str = "wsabi-l") -> Regions:
-    """Two overlapping components of weights 0.6 and 0.4, with n training points spread over both, as q has them."""
+def one_region(measure: Gaussian, centre: np.ndarray, sd: float, X: np.ndarray, log_l: Function = smooth) -> Regions:
+    """A single component N(centre, sd²), inflated, whose models have seen log ℓ at X."""
+    explorer = an_explorer(measure, centre, sd, 0.0, X, log_l(X))
+    return Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, log_l(X), [None])
+
+
+def two_regions(
+    dim: int, n: int, log_l: Function = smooth, method: str = "wsabi-l", explored: Function = smooth
+) -> Regions:
+    """Two overlapping components of weights 0.6 and 0.4, with n training points spread over both, as q has them.
+
+    The models are told ``log_l``, the explorers before them ``explored``.
+    """
     measure = Gaussian(np.zeros(dim))
+    cube = stats.qmc.Halton(dim, seed=3).random(n)
+    X = np.repeat(np.stack(CENTRES[dim]), n // 2, axis=0) + 1.04 * special.ndtri(cube)
     explorers = [
-        an_explorer(measure, centre, 0.6, math.log(weight) - 3.0)
+        an_explorer(measure, centre, 0.6, math.log(weight) - 3.0, X, explored(X))
         for centre, weight in zip(CENTRES[dim], (0.6, 0.4), strict=True)
     ]
     rng = np.random.default_rng(1)
-    cube = stats.qmc.Halton(dim, seed=3).random(n)
-    X = np.repeat(np.stack(CENTRES[dim]), n // 2, axis=0) + 1.04 * special.ndtri(cube)
     settings = Settings(method=method)  # type: ignore[arg-type]
     return Regions(measure, settings, rng, explorers, X, log_l(X), [None, None])
 
@@ -133,7 +146,10 @@ def test_variance_is_weighted_by_the_squares() -> None:
 
 
 def test_moments_shift_with_log_l() -> None:
-    one, other = two_regions(1, 26), two_regions(1, 26, lambda X: smooth(X) + 1e5)
+    def raised(X: np.ndarray) -> np.ndarray:
+        return smooth(X) + 1e5
+
+    one, other = two_regions(1, 26), two_regions(1, 26, raised, explored=raised)
     assert_allclose(other.moments()[0] - 1e5, one.moments()[0], atol=1e-5)  # log ℓ is rounded at 1e5
     assert_allclose(other.moments()[1] - 2e5, one.moments()[1], atol=0.1)  # 1e-6 of Z, where the fit decides its digits
     X = np.linspace(-2.0, 2.0, 5)[:, None]
@@ -148,8 +164,7 @@ def test_one_component_against_scipy() -> None:
     def log_l(P: np.ndarray) -> np.ndarray:
         return -np.logaddexp(0.0, 2.0 * np.abs(P[:, 0] - 1.0) - 1.0)
 
-    explorer = an_explorer(measure, np.array([1.0]), 0.9, 0.0)
-    regions = Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, log_l(X), [None])
+    regions = one_region(measure, np.array([1.0]), 0.9, X, log_l)
     truth, _ = integrate.quad(
         lambda x: math.exp(log_l(np.array([[x]]))[0]) * stats.norm.pdf(x, 0.3, 2.0), -15, 17, points=[1.0], epsabs=1e-12
     )
@@ -186,8 +201,7 @@ def test_the_first_data_are_sifted_the_same_way() -> None:
     measure = Gaussian([0.0, 0.0])
     X = np.random.default_rng(0).standard_normal((12, 2))
     X = np.vstack([X, X[:5] + 1e-7, [[90.0, 0.0]]])  # five twins and one far away
-    explorer = an_explorer(measure, np.zeros(2), 1.0, 0.0)
-    regions = Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, smooth(X), [None])
+    regions = one_region(measure, np.zeros(2), 1.0, X)
     members = regions.parts[0].members
     assert len(members) == 12
     assert {m % 12 for m in members} == set(range(12))  # of each pair one, whichever is nearer the centre
@@ -199,13 +213,7 @@ def test_an_observed_point_equals_one_given_from_the_start() -> None:
     """Appending and filling give the same model at the same length-scales."""
     measure = Gaussian([0.0])
     X = np.linspace(-2.0, 2.0, 9)[:, None]
-    grown, whole = (
-        Regions(
-            measure, Settings(), np.random.default_rng(0), [an_explorer(measure, np.zeros(1), 0.8, 0.0)],
-            X[:n], smooth(X[:n]), [None],
-        )
-        for n in (8, 9)
-    )  # fmt: skip
+    grown, whole = (one_region(measure, np.zeros(1), 0.8, X[:n]) for n in (8, 9))
     grown.observe(8, X[8], float(smooth(X[8:])[0]))
     assert sorted(grown.parts[0].members) == sorted(whole.parts[0].members)
     assert abs(grown.moments()[0] - whole.moments()[0]) < 5e-3  # the length-scales were learnt from eight and from nine
@@ -214,27 +222,65 @@ def test_an_observed_point_equals_one_given_from_the_start() -> None:
 def test_the_least_certain_region_is_sampled_next() -> None:
     """All data on the left: the right has nothing, and the next point is there."""
     measure = Gaussian([0.0])
-    explorers = [an_explorer(measure, c, 0.3, 0.0) for c in (np.array([-3.0]), np.array([3.0]))]
     X = np.concatenate([np.linspace(-4.2, -1.8, 20), [2.7, 3.3]])[:, None]
 
     def log_l(P: np.ndarray) -> np.ndarray:
         return np.logaddexp(-0.5 * ((P[:, 0] + 3.0) / 0.3) ** 2, -0.5 * ((P[:, 0] - 3.0) / 0.3) ** 2)
 
+    explorers = [an_explorer(measure, np.array([c]), 0.3, 0.0, X, log_l(X)) for c in (-3.0, 3.0)]
     regions = Regions(measure, Settings(), np.random.default_rng(0), explorers, X, log_l(X), [None, None])
     assert regions.propose(np.empty((0, 1)))[0] > 0.0
     pending = np.array([[2.4], [3.6]])
     assert np.min(np.abs(regions.propose(pending) - pending)) > 1e-3  # points under way count
 
 
+def test_log_mass_is_the_sum_of_the_explorers() -> None:
+    assert_allclose(two_regions(1, 20).log_mass, -3.0, rtol=1e-12)  # log 0.6 − 3 and log 0.4 − 3
+
+
+# -- the surrogate ----------------------------------------------------------------------------------------------------
+
+
 def test_surrogate_is_silent_far_from_every_region() -> None:
+    """Near the data it is right and knows it; far from them it gives no mass to speak of, and says that it guesses."""
     measure = Gaussian([0.0, 0.0])
-    explorer = an_explorer(measure, np.zeros(2), 0.5, 0.0)
     X = np.random.default_rng(0).standard_normal((30, 2))
-    explorer.fit(X, smooth(X), learn=True)
-    regions = Regions(measure, Settings(), np.random.default_rng(0), [explorer], X, smooth(X), [None])
-    mean, lower = regions.surrogate(np.array([[0.1, 0.2], [60.0, 0.0]]))
-    truth = smooth(np.array([[0.1, 0.2]])) + measure.log_pdf(np.array([[0.1, 0.2]]))
-    assert abs(mean[0] - truth[0]) < 0.3
-    assert lower[0] <= mean[0]
-    assert np.isneginf(mean[1])
-    assert np.isneginf(lower[1])
+    regions = one_region(measure, np.zeros(2), 0.5, X)
+    places = np.array([[0.1, 0.2], [60.0, 0.0]])
+    log_joint, sd = regions.surrogate(places)
+    truth = smooth(places[:1]) + measure.log_pdf(places[:1])
+    assert abs(log_joint[0] - truth[0]) < 0.3
+    assert 0.0 < sd[0] < 0.3
+    assert log_joint[1] < log_joint[0] - 1000.0  # the prior alone takes off 1800
+    assert sd[1] > 10.0
+
+
+def test_each_place_is_spoken_for_by_its_nearest_region() -> None:
+    """The explorers disagree by five nats: the larger w_k q_k has the word, and the prior is added once."""
+    regions = two_regions(1, 40)
+    X = np.linspace(-2.5, 2.5, 21)[:, None]
+    regions.parts[1].explorer.top += 5.0
+    by_part = [part.explorer.log_likelihood(X) for part in regions.parts]
+    left, right = regions.log_terms(X)
+    assert 5 < np.sum(left > right) < 16
+    log_joint, sd = regions.surrogate(X)
+    prior = stats.norm.logpdf(X[:, 0])
+    assert_allclose(log_joint, np.where(left > right, by_part[0][0], by_part[1][0]) + prior, atol=1e-8)
+    assert_allclose(sd, np.where(left > right, by_part[0][1], by_part[1][1]), atol=1e-6)  # a root of a difference
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_shapes_follow_the_surrogates_posterior_and_its_doubt(dim: int) -> None:
+    """Draws of a region's shape carry the weights of ℓπ, and draws of its doubt those of the sd of ℓπ, evenly enough.
+
+    The surrogate is the target, so nothing but the shape is to blame. Two bumps in one region: their shape is worth
+    0.8 and more of its draws, the Student density it starts from at most 0.2.
+    """
+    regions = two_regions(dim, 60 * dim)
+    rng = np.random.default_rng(0)
+    for part in regions.parts:
+        for shape, log_target in ((part.shape, part.explorer.log_posterior), (part.doubt, part.explorer.log_doubt)):
+            X = shape.sample(2000, rng)
+            log_w = log_target(X) - shape.log_pdf(X)
+            w = np.exp(log_w - log_w.max())
+            assert w.sum() ** 2 / np.square(w).sum() > 0.6 * len(X)

@@ -2,8 +2,9 @@
 
 Three states follow each other. *Looking*: an explorer starts from a fresh design over the prior and follows the
 annealed posterior to a region; looks go on until they stop finding new mass. *Integrating*: WSABI with uncertainty
-sampling on the regions, re-matched as data grow, with every few evaluations a fresh point for the certificate. There is
-no end: the caller's budget or tolerance ends it.
+sampling on the regions, re-matched as data grow, with every few evaluations a fresh point for the certificate. Once the
+error claimed is small, what could still be wrong is a region not found, and looking goes on. There is no end: the
+caller's budget or tolerance ends it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import math
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky
+from wsabi._linalg import NumericalError
 from wsabi._types import Array, Mask
-from wsabi.design import spread_design
-from wsabi.engine.certificate import Proposal, certify
-from wsabi.engine.explorer import Explorer, Frame
-from wsabi.engine.regions import Regions, inflation
+from wsabi.engine.certificate import MIN_POINTS, certify
+from wsabi.engine.explorer import Explorer
+from wsabi.engine.looking import MORE_OF_THE_SAME, NEGLIGIBLE, Found, Search, look_limit
+from wsabi.engine.proposal import Proposal, log_mixture
+from wsabi.engine.regions import Regions
 from wsabi.fit import FitRecord
 from wsabi.measures import Measure
 from wsabi.result import Certificate, Look
@@ -27,13 +29,13 @@ from wsabi.settings import Settings
 
 __all__ = ["AdaptiveModel"]
 
-# A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
-NEGLIGIBLE = 7.0
-BARREN_SHARE = 0.4  # of the budget may go to looks that found nothing new
+BARREN_SHARE = 0.4  # of the budget may go to looks that found nothing new, before there is an estimate
 RETURNS = 3  # looks in a row that came back to known regions end the looking, once half that share is spent
 SURPRISE = 0.1  # of Z in one fresh point outside every region is a region that all looks have missed
-LOOKING_SHARE = 0.7  # of the budget may go to looking in all, so that something is left to integrate with
+SPARE = 0.05  # of the budget is kept, beside the certificate's share, to integrate with after the first look
 REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by a seventh
+SETTLED = 0.01  # nats: with an error claimed below this, evaluations do more good in another look,
+UNCHECKED = 0.1  # and below this as long as one look alone says where the mass is
 
 
 class AdaptiveModel:
@@ -55,27 +57,38 @@ class AdaptiveModel:
         self.X = np.empty((0, measure.dim))
         self.log_l = np.empty(0)  # less `offset`
         self.offset = 0.0  # the first finite log ℓ: a constant added to all of them must change nothing else
-        self.log_p = np.empty(0)  # log density of certificate points when drawn; NaN for training points
-        self.looks: list[Look] = []
+        self.drawn_from = np.empty(0, dtype=np.int64)  # number of the proposal of a fresh point; −1 for training points
+        self.found = Found(measure)
         self.regions: Regions | None = None
-        self._explorers: list[Explorer] = []
-        self._drawn: dict[bytes, float] = {}  # certificate points under way -> log density
+        self._proposals: list[Proposal] = []
+        self._drawn: dict[bytes, int] = {}  # certificate points under way -> number of their proposal
         self._n_integrated = 0
         self._surprise: Array | None = None
         self._starts: set[bytes] = set()  # points of the designs, which are draws of the prior
         self.n_starts = self.n_infeasible = 0  # of those, told so far, and how many have zero likelihood
         self._seen = 0  # evaluations that the state below has taken notice of
-        self._begin_look()
+        self._asked_at = 0  # evaluations when the error claimed was last asked for
+        self._search: Search | None = self._new_search()
 
     def plan(self, budget: int) -> None:
         """Set the number of evaluations that the run is expected to reach."""
         self.budget = budget
 
+    @property
+    def looks(self) -> list[Look]:
+        """Every look that has ended."""
+        return self.found.looks
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether the point proposed last belongs to a look."""
+        return self._search is not None
+
     # -- data ---------------------------------------------------------------------------------------------------------
 
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,); those drawn for the certificate are kept apart from the models."""
-        log_p = np.array([self._drawn.pop(x.tobytes(), math.nan) for x in X])
+        drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
         for x, value in zip(X, log_l, strict=True):
             if x.tobytes() in self._starts:
                 self.n_starts += 1
@@ -85,7 +98,7 @@ class AdaptiveModel:
         if finite.size and not np.any(np.isfinite(self.log_l)):
             self.offset = float(finite[0])
         self.log_l = np.concatenate([self.log_l, log_l - self.offset])
-        self.log_p = np.concatenate([self.log_p, log_p])
+        self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
         self.X = np.concatenate([self.X, X])
         if self.regions is not None:
             for i in range(first, len(self.X)):
@@ -97,21 +110,22 @@ class AdaptiveModel:
     def _is_surprise(self, i: int, regions: Regions) -> bool:
         """Whether fresh point i holds a tenth of Z by itself and lies outside the bulk of every region."""
         x = self.X[[i]]
-        share = self.log_l[i] + self.measure.log_pdf(x)[0] - self.log_p[i] - self._log_total()
+        log_p = self._proposals[self.drawn_from[i]].log_pdf(x)[0]
+        share = self.log_l[i] + self.measure.log_pdf(x)[0] - log_p - self.found.log_total
         outside = all(part.radius(x)[0] > math.sqrt(self.measure.dim) + 2.0 for part in regions.parts)
         return bool(outside and share > math.log(SURPRISE * max(self.n_certificate, 20)))
 
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
         n = len(self.X)
-        self.log_l, self.log_p = self.log_l[:n], self.log_p[:n]
+        self.log_l, self.drawn_from = self.log_l[:n], self.drawn_from[:n]
         if self.regions is not None:
             self._rebuild()
 
     @property
     def _training(self) -> Mask:
         """(N,) which evaluations the models may see."""
-        return np.isnan(self.log_p)
+        return self.drawn_from < 0
 
     @property
     def n_certificate(self) -> int:
@@ -130,188 +144,146 @@ class AdaptiveModel:
 
     def _choose(self, pending: Array) -> Array:
         self._take_notice()
-        if self.regions is None:
-            x = self._next_start(pending)
-            x = self._explore(pending) if x is None else x
-        elif self._certificate_due():
-            proposal = Proposal(self.measure, self.regions)
-            x = proposal.sample(1, self.rng)[0]
-            self._drawn[x.tobytes()] = float(proposal.log_pdf(x[None, :])[0])
-        else:
-            x = self._integrate(pending)
-        return np.asarray(x)
+        if self._search is not None:
+            return self._search.next_point(np.concatenate([self.X, pending]), pending, self.rng)
+        if self._certificate_due():
+            return self._draw()
+        return self._integrate(pending)
 
     def _take_notice(self) -> None:
         """Advance the state by what was observed since it was last asked."""
         if self._seen == len(self.X):
             return
         self._seen = len(self.X)
-        if self.regions is None:
-            self._advance_look()
+        if self._search is not None:
+            self._advance(self._search)
         elif self._surprise is not None:
             self._look_around(self._surprise)
         elif int(self._training.sum()) >= REMATCH_GROWTH * self._matched_n:
             self._rebuild()
+        elif self._is_settled():
+            self._search = self._new_search()
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
-    def _begin_look(self) -> None:
-        self._explorer = Explorer(self.measure, self.rng)
-        self._look_start = len(self.X) if self.looks else 0  # the first look uses whatever was told before it
-        self._matched_at = 0
-        self._calm_since: int | None = None
-        self._calm_log_z = -math.inf
-        self._n_cold = 0  # evaluations since temperature one was reached
-        self._bests: list[float] = []
-        self._design = list(spread_design(self.measure, 2 * self.measure.dim + 2, self.rng))
-        if self.looks:
-            self._design[0] = self.measure.sample(1, self.rng)[0]  # only the first design has the prior mean
-        self._starts.update(x.tobytes() for x in self._design)
+    def _new_search(self, around: Array | None = None) -> Search:
+        first = not self.looks
+        # Every other look is a greedy one: hills that the others pass over are met by these, and cheaply.
+        greedy = len(self.looks) % 2 == 1 or around is not None
+        start = 0 if first else len(self.X)
+        search = Search(self.measure, self.rng, start, first=first, greedy=greedy, around=around)
+        if around is None:
+            self._starts.update(x.tobytes() for x in search.design)
+        return search
 
     def _look_around(self, x: Array) -> None:
-        """Begin a look at x (D,), a fresh point that the regions do not account for.
+        """Begin a look at x (D,), a fresh point that the regions do not account for, if there are evaluations for one.
 
         The fresh points so far join the training data: a model built because of what one of them said is no longer
         independent of them, and the certificate starts anew with the new region in it.
         """
         self._surprise = None
+        if not self._can_afford_look():
+            return
         self.regions = None
-        self.log_p[:] = math.nan
-        self._begin_look()
-        quarter = Frame(x, 0.25 * cholesky(self.measure.cov))  # between a region's width and the prior's
-        self._explorer.frame = quarter
-        self._design = list(quarter.colour(self.rng.standard_normal((2 * self.measure.dim + 1, self.measure.dim))))
+        self.drawn_from[:] = -1
+        self._proposals = []
+        self._drawn.clear()  # points under way will be training data too
+        self._search = self._new_search(around=x)
 
-    def _look_data(self) -> tuple[Array, Array]:
+    def _can_afford_look(self) -> bool:
+        """Whether a typical look leaves the certificate's share of the budget."""
+        return len(self.X) + self.found.typical <= self._looking_end
+
+    @property
+    def _looking_end(self) -> float:
+        """Number of evaluations by which a first estimate must be under way."""
+        return (1.0 - self.settings.certify - SPARE) * self.budget
+
+    def _is_settled(self) -> bool:
+        """Whether the error claimed is so small that another look does more good; asked as the data grow by 5 %."""
+        n = len(self.X)
+        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget:
+            return False
+        self._asked_at = n
+        try:
+            claim = self.estimate()
+        except NumericalError:
+            return False
+        wanted = UNCHECKED if len(self.looks) == 1 else SETTLED
+        return claim is not None and self.n_certificate >= 2 * MIN_POINTS and claim.log_z_std < wanted
+
+    def _look_data(self, search: Search) -> tuple[Array, Array]:
         """What the explorer sees: its own evaluations, and everything once it has reached temperature one."""
         training = self._training
-        if self._explorer.temperature > 1.0:
-            training = training & (np.arange(len(self.X)) >= self._look_start)
+        if search.explorer.temperature > 1.0:
+            training = training & (np.arange(len(self.X)) >= search.start)
         return self.X[training], self.log_l[training]
 
-    def _advance_look(self) -> None:
+    def _advance(self, search: Search) -> None:
         """Let the explorer learn, and end the look where it has arrived, come back or lost hope."""
-        dim = self.measure.dim
-        X, log_l = self._look_data()
-        n_own = len(self.X) - self._look_start
-        if self._design or int(np.isfinite(log_l).sum()) < dim + 2:
+        X, log_l = self._look_data(search)
+        if search.design or int(np.isfinite(log_l).sum()) < self.measure.dim + 2:
             return
-        explorer = self._explorer
+        n_own = len(self.X) - search.start
         try:
-            # Every point moves a young q; a q that climbs is matched every D/2 points, one that has arrived less often.
-            arrived = explorer.temperature == 1.0
-            if n_own < 5 * dim or n_own - self._matched_at >= max(1, dim // 2, n_own // 10 if arrived else 0):
-                explorer.match(X, log_l)
-                self._matched_at = n_own
-                self._note_calm()
-            else:
-                explorer.fit(X, log_l)
+            own = slice(search.start, None)
+            search.learn(X, log_l, n_own, float(np.max(self.log_l[own] + self.measure.log_pdf(self.X[own]))))
         except NumericalError:
-            self._end_look("unfinished")
+            self._end_look(search, "unfinished")
             return
-        self._n_cold = self._n_cold + 1 if explorer.temperature == 1.0 else 0
-        self._bests.append(float(np.max(self.log_l[self._look_start :])))
-        outcome = self._outcome(n_own)
+        outcome = self._outcome(search, n_own)
         if outcome is not None:
-            self._end_look(outcome)
+            self._end_look(search, outcome)
 
-    def _note_calm(self) -> None:
-        """Start or break the calm: q stands still (to twice its importance noise), log ℓ under it is known to half a
-        nat, and the mass found has not grown by a tenth since the calm began.
-        """  # noqa: D205
-        explorer = self._explorer
-        still = explorer.temperature == 1.0 and explorer.drift < 0.05 * self.measure.dim and explorer.doubt < 0.5
-        if not still or abs(explorer.log_z - self._calm_log_z) > 0.1:
-            self._calm_since = len(self.X) if still else None
-            self._calm_log_z = explorer.log_z
-
-    def _is_calm(self) -> bool:
-        """Whether the calm has lasted for as many points as fix a diagonal quadratic, 2D + 4."""
-        return self._calm_since is not None and len(self.X) - self._calm_since >= 2 * self.measure.dim + 4
-
-    def _outcome(self, n_own: int) -> str | None:
+    def _outcome(self, search: Search, n_own: int) -> str | None:
         """How the look ends, if it ends here."""
-        dim, explorer = self.measure.dim, self._explorer
-        if explorer.temperature == 1.0 and self._known_as(explorer) is not None:
+        explorer, found = search.explorer, self.found
+        known = found.index_of(explorer) if explorer.is_cold else None
+        if known is not None and found.accounts_for(known, self.X[search.start :], self.log_l[search.start :]):
             return "known region"
-        # A rough log ℓ is never known to half a nat; what is not calm after that many points at temperature one is
-        # left to the integration.
-        if self._is_calm() or self._n_cold >= 8 * dim + 30:
-            return "negligible mass" if explorer.log_z < self._log_total() - NEGLIGIBLE else "new region"
-        if self._hopeless():
+        if search.has_arrived(n_own):
+            gain = found.gain(explorer, self.rng)
+            if known is not None and gain < MORE_OF_THE_SAME:
+                return "known region"
+            return "negligible mass" if gain < math.exp(-NEGLIGIBLE) else "new region"
+        if found.explorers and search.is_hopeless(found.log_total):
             return "negligible mass"
-        late = bool(self._explorers) and n_own >= _look_limit(dim)
-        if late or len(self.X) >= LOOKING_SHARE * self.budget:
-            near = explorer.temperature == 1.0 and explorer.log_z > self._log_total() - NEGLIGIBLE
-            return "new region" if near or not self._explorers else "unfinished"
+        late = bool(found.explorers) and n_own >= look_limit(self.measure.dim)
+        climbing = not explorer.is_cold and not found.explorers  # may have half of the certificate's share too
+        end = self._looking_end + (0.5 * self.settings.certify * self.budget if climbing else 0.0)
+        if late or (self.regions is None and len(self.X) >= end):
+            near = explorer.is_cold and explorer.log_z > found.log_total - NEGLIGIBLE
+            return "new region" if near or not found.explorers else "unfinished"
         return None
 
-    def _known_as(self, explorer: Explorer) -> int | None:
-        """Number of the region in whose bulk q has arrived, if it is one found before."""
-        bulk = math.sqrt(self.measure.dim) + 1.0
-        for k, known in enumerate(self._explorers):
-            y = known.frame.scaled(inflation(self.measure.dim)).whiten(explorer.frame.mean[None, :])[0]
-            if float(np.linalg.norm(y)) < bulk:
-                return k
-        return None
-
-    def _log_total(self) -> float:
-        if not self._explorers:
-            return -math.inf
-        return float(np.logaddexp.reduce([known.log_z for known in self._explorers]))
-
-    def _hopeless(self) -> bool:
-        """At temperature one and climbing too slowly to reach a known region's mass within the look's limit."""
-        window = 2 * self.measure.dim + 2
-        if not self._explorers or self._explorer.temperature > 1.0 or len(self._bests) <= window:
-            return False
-        gap = self._log_total() - NEGLIGIBLE - self._explorer.log_z
-        rate = (self._bests[-1] - self._bests[-1 - window]) / window
-        return gap > 0.0 and rate * _look_limit(self.measure.dim) < gap
-
-    def _end_look(self, outcome: str) -> None:
-        explorer = self._explorer
-        self.looks.append(Look(len(self.X) - self._look_start, explorer.log_z + self.offset, outcome))  # type: ignore[arg-type]
-        known = self._known_as(explorer) if outcome == "known region" else None
-        if known is not None and explorer.doubt < 0.5 and explorer.log_z > self._explorers[known].log_z + math.log(2.0):
-            self._explorers[known] = explorer  # the same place, seen whole: it surely holds twice the mass
-        if outcome == "new region" and math.isfinite(explorer.log_z):
-            self._explorers.append(explorer)
-            total = self._log_total()
-            self._explorers = [known for known in self._explorers if known.log_z > total - NEGLIGIBLE]
-        if self._explorers and self._enough_looking():
+    def _end_look(self, search: Search, outcome: str) -> None:
+        explorer = search.explorer
+        look = Look(len(self.X) - search.start, explorer.log_z + self.offset, outcome)  # type: ignore[arg-type]
+        self.found.record(look, explorer, self.found.gain(explorer, self.rng) if outcome == "new region" else 0.0)
+        self._search = self._follow_up(search) if outcome == "known region" else None
+        if self._search is not None:
+            return
+        if not self.found.explorers or (self.regions is None and not self._enough_looking()):
+            self._search = self._new_search()
+        elif self.regions is None or self.regions.explorers != self.found.explorers:
             self._rebuild()
-        else:
-            self._begin_look()
+
+    def _follow_up(self, search: Search) -> Search | None:
+        """A look at what a look has met on its way and the known regions do not explain, if there is such a thing."""
+        if not search.from_prior or len(self.X) + self.found.typical > self.budget:
+            return None
+        odd = self.found.unexplained(self.X[search.start :], self.log_l[search.start :])
+        return None if odd is None else self._new_search(around=self.X[search.start + odd])
 
     def _enough_looking(self) -> bool:
         returned = [look.outcome == "known region" for look in self.looks[-RETURNS:]]
-        spent = sum(look.n_evals for look in self.looks if look.outcome != "new region")
-        typical = float(np.median([look.n_evals for look in self.looks]))
+        spent, typical = self.found.spent, self.found.typical
         return (
             (len(returned) == RETURNS and all(returned) and spent > 0.5 * BARREN_SHARE * self.budget)
             or spent + typical > BARREN_SHARE * self.budget
-            or len(self.X) + typical > LOOKING_SHARE * self.budget
+            or not self._can_afford_look()
         )
-
-    def _next_start(self, pending: Array) -> Array | None:
-        """The next point (D,) of the look's design that was not evaluated before."""
-        taken = np.concatenate([self.X, pending])
-        while self._design:
-            x = self._design.pop(0)
-            if not np.any(np.all(taken == x, axis=1)):
-                return np.asarray(x)
-        return None
-
-    def _explore(self, pending: Array) -> Array:
-        if self._explorer.surrogate is None:  # nothing finite yet
-            return np.asarray(self.measure.sample(1, self.rng)[0])
-        for _ in range(10):
-            x = self._explorer.propose()
-            y = self._explorer.frame.whiten(np.concatenate([x[None, :], pending]))
-            if len(y) == 1 or float(np.min(np.linalg.norm(y[1:] - y[0], axis=1))) > 0.5:  # half an sd from any other
-                break
-        return x
 
     # -- integrating --------------------------------------------------------------------------------------------------
 
@@ -322,10 +294,12 @@ class AdaptiveModel:
         lengthscales: list[Array | None] = [
             None if part.model.gp is None else part.model.gp.lengthscales for part in old
         ]
-        self._explorers = [_rematched(explorer, X, log_l) for explorer in self._explorers]
+        self.found.explorers = [_rematched(explorer, X, log_l) for explorer in self.found.explorers]
         self._matched_n = len(X)
-        lengthscales += [None] * (len(self._explorers) - len(lengthscales))
-        self.regions = Regions(self.measure, self.settings, self.rng, self._explorers, X, log_l, lengthscales)
+        n = len(self.found.explorers)
+        lengthscales = (lengthscales + [None] * n)[:n]
+        self.regions = Regions(self.measure, self.settings, self.rng, self.found.explorers, X, log_l, lengthscales)
+        self._proposals.append(Proposal(self.measure, self.regions))
 
     def _certificate_due(self) -> bool:
         """Spread certify·budget fresh points evenly over what is left once looking is done."""
@@ -337,33 +311,39 @@ class AdaptiveModel:
         rate = min(share * self.budget / left, 0.5)
         return self.n_certificate + len(self._drawn) < rate * (len(self.X) - looked + 1)
 
+    def _draw(self) -> Array:
+        """A fresh point (D,) for the certificate."""
+        x = self._proposals[-1].sample(1, self.rng)[0]
+        self._drawn[x.tobytes()] = len(self._proposals) - 1
+        return np.asarray(x)
+
     def _integrate(self, pending: Array) -> Array:
         if self.regions is None:
             raise NumericalError("there are no regions to integrate over yet.")
-        # One point in three goes where the surrogate of log ℓ is least sure: the square root is blind to what lies
+        # Every other point goes where the surrogate of log ℓ is least sure: the square root is blind to what lies
         # beyond its data, where its mean is zero, and would never let q grow.
         self._n_integrated += 1
-        if self._n_integrated % 3 == 0:
-            explorer = self._explorers[int(self.rng.choice(len(self._explorers), p=self.regions.weights))]
         try:
-            if self._n_integrated % 3 == 0:
-                explorer.fit(self.X[self._training], self.log_l[self._training])
-                return np.asarray(explorer.propose())
-            return self.regions.propose(pending)
+            if self._n_integrated % 2:
+                return self.regions.propose(pending)
+            part = self.regions.parts[int(self.rng.choice(len(self.regions.parts), p=self.regions.weights))]
+            part.explorer.fit(self.X[self._training], self.log_l[self._training])
+            return np.asarray(part.explorer.propose(part.doubt.sample(200, self.rng)))
         except NumericalError:
-            return np.asarray(Proposal(self.measure, self.regions).sample(1, self.rng)[0])
+            return np.asarray(self._proposals[-1].sample(1, self.rng)[0])
 
     def conclude(self) -> None:
         """End the looking where it stands, so that there is an estimate; does nothing once it has ended by itself."""
         self._take_notice()
-        if self.regions is not None:
+        search = self._search
+        if self.regions is not None or search is None:
             return
-        arrived = self._explorer.surrogate is not None and math.isfinite(self._explorer.log_z)
-        if arrived and (not self._explorers or self._explorer.temperature == 1.0):
-            log_z = self._explorer.log_z + self.offset
-            self.looks.append(Look(len(self.X) - self._look_start, log_z, "unfinished"))
-            self._explorers.append(self._explorer)
-        if self._explorers:
+        explorer = search.explorer
+        arrived = explorer.surrogate is not None and math.isfinite(explorer.log_z)
+        if arrived and (not self.found.explorers or explorer.is_cold):
+            self.found.take(Look(len(self.X) - search.start, explorer.log_z + self.offset, "unfinished"), explorer)
+        if self.found.explorers:
+            self._search = None
             self._rebuild()
 
     # -- what is known of Z -------------------------------------------------------------------------------------------
@@ -373,10 +353,10 @@ class AdaptiveModel:
         if self.regions is None:
             return None
         fresh = ~self._training
-        proposal = Proposal(self.measure, self.regions)
         # A stream of its own: asking for the estimate must not change the points that follow.
         rng = np.random.default_rng(len(self.X))
-        relative = certify(self.regions, proposal, self.X[fresh], self.log_l[fresh], self.log_p[fresh], rng, n_draws)
+        log_p = log_mixture(self._proposals, self.drawn_from[fresh], self.X[fresh])
+        relative = certify(self.regions, self._proposals[-1], self.X[fresh], self.log_l[fresh], log_p, rng, n_draws)
         return dataclasses.replace(
             relative,
             log_z=relative.log_z + self.offset,
@@ -386,18 +366,17 @@ class AdaptiveModel:
         )
 
     def posterior_draws(self, n: int) -> tuple[Array, Array]:
-        """n points (n, D) with log weights (n,) of the models' ℓπ, for expectations under the posterior."""
+        """n points (n, D) with log weights (n,) of the surrogates' ℓπ, for expectations under the posterior."""
         if self.regions is None:
             raise NumericalError("there are no regions to draw from yet.")
-        proposal = Proposal(self.measure, self.regions)
+        proposal = self._proposals[-1]
         X = proposal.sample(n, np.random.default_rng(len(self.X)))
-        log_p = proposal.log_pdf(X)
-        return X, np.log(np.maximum(self.regions.control(X, log_p + self.regions.parts[0].explorer.log_z), 1e-300))
+        return X, self.regions.surrogate(X)[0] - proposal.log_pdf(X)
 
     @property
     def doubt(self) -> float:
         """The largest of the regions' predictive sds of log ℓ, in nats, averaged over each."""
-        return max((explorer.doubt for explorer in self._explorers), default=math.inf)
+        return max((explorer.doubt for explorer in self.found.explorers), default=math.inf)
 
     @property
     def fits(self) -> list[FitRecord]:
@@ -410,16 +389,15 @@ class AdaptiveModel:
         return 0.0 if self.regions is None else max(part.model.max_jitter for part in self.regions.parts)
 
 
-def _look_limit(dim: int) -> int:
-    """Evaluations after which a look that is not the first is given up: from the prior to a region takes 10 to 30 D."""
-    return 30 * dim + 20
-
-
 def _rematched(explorer: Explorer, X: Array, log_l: Array) -> Explorer:
-    """The explorer with q matched to more data; as it was, where that failed or lost most of the mass it had."""
+    """The explorer with q matched to more data; as it was, where that failed or lost most of the mass it had.
+
+    A loss is believed where the surrogate knows log ℓ to half a nat: then it was the old one that was wrong.
+    """
     moved = copy.copy(explorer)
     try:
         moved.match(X, log_l)
     except NumericalError:
         return explorer
-    return moved if moved.temperature == 1.0 and moved.log_z > explorer.log_z - 1.0 else explorer
+    kept = moved.log_z > explorer.log_z - 1.0 or moved.doubt < 0.5
+    return moved if moved.is_cold and kept else explorer

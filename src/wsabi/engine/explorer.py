@@ -10,12 +10,12 @@ what copes with ridges and scales; the prior is known and never modelled, so q c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower
-from wsabi._types import Array, Indices, Mask
+from wsabi._types import Array, Indices
 from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
 from wsabi.measures import Measure
 
@@ -24,6 +24,7 @@ __all__ = ["Explorer", "Frame"]
 # Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads
 # by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
 SPAN = 5.0
+GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the first hill
 MAX_DATA = (
     250  # points in the surrogate, nearest in value: factoring 250 costs a millisecond, and the far ones add little
 )
@@ -35,32 +36,66 @@ CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q
 
 @dataclass(frozen=True)
 class Frame:
-    """Affine coordinates u = mean + factor·y in which q is standard normal."""
+    """Coordinates u = mean + axes·(widths ∘ y) in which q is standard normal; the axes are q's principal ones.
+
+    Where q is long, ℓ has often stopped to depend on something, and changes at another pace than across: the axes in
+    which length-scales differ are those of q.
+    """
 
     mean: Array
-    factor: Array
+    axes: Array
+    widths: Array
+
+    @classmethod
+    def of(cls, mean: Array, cov: Array) -> Frame:
+        """The frame of N(mean, cov).
+
+        Raises
+        ------
+        NumericalError
+            If cov is not positive definite.
+        """
+        values, axes = np.linalg.eigh(cov)
+        if not values[0] > 0.0:
+            raise NumericalError(f"cov must be positive definite; its least eigenvalue is {values[0]:g}.")
+        return cls(mean, axes, np.sqrt(values))
+
+    @property
+    def cov(self) -> Array:
+        """Covariance of q, (D, D)."""
+        return np.asarray((self.axes * np.square(self.widths)) @ self.axes.T)
 
     @property
     def log_det(self) -> float:
-        """log|factor|."""
-        return 0.5 * log_det(self.factor)
+        """log|∂u/∂y|."""
+        return float(np.log(self.widths).sum())
+
+    def log_density(self, X: Array) -> Array:
+        """log q, (N,)."""
+        constant = 0.5 * X.shape[1] * math.log(2.0 * math.pi) + self.log_det
+        return np.asarray(-0.5 * np.square(self.whiten(X)).sum(axis=1) - constant)
 
     def whiten(self, X: Array) -> Array:
         """y (N, D) of u (N, D)."""
-        return solve_lower(self.factor, (X - self.mean).T).T
+        return np.asarray((X - self.mean) @ self.axes / self.widths)
 
     def colour(self, Y: Array) -> Array:
         """u (N, D) of y (N, D)."""
-        return np.asarray(self.mean + Y @ self.factor.T)
+        return np.asarray(self.mean + (Y * self.widths) @ self.axes.T)
 
-    def move(self, shift: Array, factor: Array) -> Frame:
-        """The frame whose standard normal is N(shift, factor·factorᵀ) in this one's coordinates."""
-        mixed = self.factor @ factor
-        return Frame(self.mean + self.factor @ shift, cholesky(mixed @ mixed.T))
+    def move(self, shift: Array, cov: Array) -> Frame:
+        """The frame whose standard normal is N(shift, cov) in this one's coordinates."""
+        factor = self.axes * self.widths
+        return Frame.of(self.mean + factor @ shift, factor @ cov @ factor.T)
 
     def scaled(self, variance: float) -> Frame:
         """The same with all variances multiplied."""
-        return Frame(self.mean, math.sqrt(variance) * self.factor)
+        return Frame(self.mean, self.axes, math.sqrt(variance) * self.widths)
+
+    def lengths_in(self, other: Frame, log_lengths: Array) -> Array:
+        """Log length-scales (D,) along the other frame's axes of a metric that is diagonal in this one's."""
+        mixed = (self.axes / self.widths).T @ (other.axes * other.widths)  # ∂y/∂y'
+        return np.asarray(-0.5 * np.log(np.square(mixed / np.exp(log_lengths)[:, None]).sum(axis=0)))
 
 
 def divergence(shift: Array, factor: Array) -> float:
@@ -75,6 +110,7 @@ class Explorer:
     ----------
     measure : the prior in base coordinates, of standard deviation about one.
     rng : stream of the importance draws and candidates.
+    greedy : whether to take the first hill, instead of the one with the most mass: quicker, and less far-sighted.
 
     Attributes
     ----------
@@ -83,21 +119,29 @@ class Explorer:
     log_z : log ∫ ℓ^(1/t)π over this region, as the surrogate has it.
     drift : divergence between the last two q, in nats.
     doubt : the surrogate's predictive sd of log ℓ^(1/t), averaged over its tempered posterior.
+    top, top_joint : the best log ℓ and the best log ℓπ among its data.
     """
 
-    def __init__(self, measure: Measure, rng: np.random.Generator) -> None:
+    def __init__(self, measure: Measure, rng: np.random.Generator, *, greedy: bool = False) -> None:
         self.measure = measure
+        self.greedy = greedy
         self.rng = rng
-        self.frame = Frame(measure.mean, cholesky(measure.cov))
+        self.frame = Frame.of(measure.mean, measure.cov)
         self.temperature = math.inf
+        self._matched_temperature = math.inf
         self.log_z = -math.inf
         self.drift = math.inf
         self.doubt = math.inf
         self.surrogate: LogSurrogate | None = None
-        self.top = 0.0
+        self.top = self.top_joint = 0.0
         self._blocked = np.empty((0, measure.dim))
 
     # -- the surrogate ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether q is matched to the posterior itself, at temperature one; only then is log_z its mass."""
+        return self.temperature == 1.0 and self._matched_temperature == 1.0
 
     def fit(self, X: Array, log_l: Array, *, learn: bool = False) -> None:
         """Surrogate of log ℓ (N,) at X (N, D), in the coordinates of q; its θ is learnt anew or kept."""
@@ -109,15 +153,15 @@ class Explorer:
         keep = self._relevant(Y, log_p)
         drop = np.max(log_p[keep]) - log_p[keep]
         reference = float(np.sort(drop)[min(2 * X.shape[1] + 1, len(drop) - 1)])
-        temperature = max(1.0, reference / SPAN)
+        temperature = max(1.0, reference / (GREEDY_SPAN if self.greedy else SPAN))
         # Values far below the best are kept for their direction only: beyond the span of interest they count as noisy.
         drop = np.minimum(drop, 1e6)  # a million nats below is no more than far below
         excess = np.maximum(0.0, drop - max(10.0 + 2.0 * X.shape[1], 2.0 * reference))
         noise = np.square(1e-3 * temperature) + np.square(0.1 * excess)
         theta = self.surrogate.theta if self.surrogate is not None else None
         if theta is not None and math.isfinite(self.temperature):
-            theta = theta + np.array([0.0, 1.0, 1.0]) * math.log(temperature / self.temperature)
-        self.top = float(np.max(log_l[keep]))
+            theta = theta + np.append(np.zeros(X.shape[1]), [1.0, 1.0]) * math.log(temperature / self.temperature)
+        self.top, self.top_joint = float(np.max(log_l[keep])), float(np.max(log_p[keep]))
         self.surrogate = fit_log_surrogate(
             Y[keep], log_l[keep] - self.top, noise, temperature=temperature, theta=theta, learn=learn
         )
@@ -132,16 +176,34 @@ class Explorer:
         return order[: max(2 * dim + 2, min(MAX_DATA, int(near.sum())))]
 
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
-        """log ℓ by the surrogate, (M,) at X (M, D): its mean m, and m less its variance; no higher than the best datum.
+        """log ℓ by the surrogate and its sd in nats, (M,) each, at X (M, D); a nat above the best datum at most.
 
-        The mean alone may grow where it extrapolates; there its variance (in nats²) is large too, so m − v is safer.
-        Where log ℓ is known to a tenth of a nat the two differ by a hundredth. Both are −inf where the nearest datum
-        has zero likelihood.
+        The mean may grow where it extrapolates; there its variance v is large too, and what exceeds one nat² is taken
+        off, halved. Where data of zero likelihood are as near as others, ℓ is multiplied by the chance of being one
+        of the others, and the sd holds that doubt too.
         """
         Y = self.frame.whiten(X)
-        mean, variance = self._fitted().predict(Y)
-        top = np.where(self._is_blocked(Y), -np.inf, self.top)
-        return np.minimum(mean, 0.0) + top, np.minimum(mean - variance, 0.0) + top
+        mean, v = self._fitted().predict(Y)
+        feasible = self._feasible(Y)
+        with np.errstate(divide="ignore"):
+            log_l = np.minimum(mean, 1.0) - 0.5 * np.maximum(v - 1.0, 0.0) + self.top + np.log(feasible)
+        return log_l, np.sqrt(v + (1.0 - feasible) / np.maximum(feasible, 0.1))
+
+    def log_posterior(self, X: Array) -> Array:
+        """log ℓ^(1/t)π less a constant, (M,) at X (M, D), cautious as in the matching of q."""
+        return self._log_target(self.frame.whiten(X), CAUTION)[0]
+
+    def log_doubt(self, X: Array) -> Array:
+        """log of the sd that the surrogate gives to ℓ^(1/t)π, less a constant, (M,) at X (M, D).
+
+        log V[exp g] = 2m + v + log(eᵛ − 1) for g ~ N(m, v); here 2m + log(eᵛ − 1), relative to the median e^m, and
+        with v in the exponent held to 4: a variance of many nats² is ignorance, and e^v would be all that counts.
+        """
+        Y = self.frame.whiten(X)
+        log_t, v = self._log_target(Y, 0.0)
+        feasible = self._feasible(Y)
+        known = np.maximum(feasible, 1e-10)  # Var[B e^g] for B ~ Bernoulli(feasible), over (feasible·e^m)²
+        return log_t + 0.5 * np.log(np.exp(np.minimum(v, 4.0)) * -np.expm1(-v) / known + (1.0 - feasible) / known)
 
     def _fitted(self) -> LogSurrogate:
         if self.surrogate is None:
@@ -153,38 +215,53 @@ class Explorer:
         mean, variance = self._fitted().predict(Y)
         mean, variance = mean / self.temperature, variance / self.temperature**2
         log_t = np.minimum(mean, 3.0) - caution * np.sqrt(variance) + self.measure.log_pdf(self.frame.colour(Y))
-        return np.where(self._is_blocked(Y), -np.inf, log_t), variance
+        with np.errstate(divide="ignore"):
+            return log_t + np.log(self._feasible(Y)), variance
 
-    def _is_blocked(self, Y: Array) -> Mask:
-        """Whether the nearest datum of y (M, D) is one of zero likelihood."""
+    def _feasible(self, Y: Array) -> Array:
+        """Chance (M,) that ℓ(y) > 0, by where y (M, D) lies between its nearest data of either kind.
+
+        The edge lies somewhere between the two: from a third of the way on it may have been crossed, and at two thirds
+        it surely has.
+        """
         if not len(self._blocked):
-            return np.zeros(len(Y), dtype=bool)
+            return np.ones(len(Y))
         from scipy.spatial import cKDTree  # imported here: it is needed only where the prior has infeasible parts
 
         to_blocked, _ = cKDTree(self._blocked).query(Y)
         to_feasible, _ = cKDTree(self._fitted().Y).query(Y)
-        return np.asarray(to_blocked < to_feasible)
+        way = to_feasible / np.maximum(to_feasible + to_blocked, 1e-300)
+        return np.asarray(np.clip(2.0 - 3.0 * way, 0.0, 1.0))
 
     # -- q ------------------------------------------------------------------------------------------------------------
 
     def match(self, X: Array, log_l: Array) -> None:
         """Fit the surrogate and move q to the moments of its tempered posterior."""
         self.fit(X, log_l, learn=True)
-        shift, factor, log_mass = self._matched_moments()
-        # One step moves q by no more than its own size and stretches it no more than threefold: beyond, the surrogate
-        # was extrapolating.
+        shift, factor, log_mass = self._matched_moments(CAUTION)
+        if self.greedy and self.doubt > 2.0:  # temperatures: what was found there is mostly ignorance
+            shift, factor, log_mass = self._matched_moments(4.0 * CAUTION)
+        # One step moves q by no more than its own size, stretches it no more than threefold along an axis, and no more
+        # than doubles its volume: beyond, the surrogate was extrapolating.
         dim = self.measure.dim
         reach = 2.0 * math.sqrt(dim) / max(float(np.linalg.norm(shift)), 1e-12)
         shift = min(1.0, reach) * shift
         values, vectors = np.linalg.eigh(factor @ factor.T)
-        factor = cholesky((vectors * np.clip(values, 1.0 / 9.0, 9.0)) @ vectors.T)
+        values = np.clip(values, 1.0 / 9.0, 9.0)
+        growth = 0.5 * float(np.log(values).sum())
+        if growth > math.log(2.0):
+            values = np.where(values > 1.0, values ** (math.log(2.0) / growth), values)
+        cov = (vectors * values) @ vectors.T
         self.log_z = log_mass + self.top / self.temperature + self.frame.log_det
-        self.drift = divergence(shift, factor)
-        self.frame = self.frame.move(shift, factor)
+        self._matched_temperature = self.temperature
+        self.drift = divergence(shift, cholesky(cov))
+        before, self.frame = self.frame, self.frame.move(shift, cov)
+        lengths = before.lengths_in(self.frame, self._fitted().theta[:-2])
+        self.surrogate = replace(self._fitted(), theta=np.append(lengths, self._fitted().theta[-2:]))
         # θ is a length in units of q: where q has changed by half a nat it is another length.
         self.fit(X, log_l, learn=self.drift > 0.5)
 
-    def _matched_moments(self) -> tuple[Array, Array, float]:
+    def _matched_moments(self, caution: float) -> tuple[Array, Array, float]:
         """Mean (D,), factor (D, D) and log mass of the tempered posterior, by iterated importance sampling."""
         dim = self.measure.dim
         shift, factor = np.zeros(dim), np.eye(dim)
@@ -193,7 +270,7 @@ class Explorer:
             noise = self.rng.standard_normal((DRAWS, dim))
             noise *= np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, DRAWS))[:, None]
             Y = shift + noise @ factor.T
-            log_t, variance = self._log_target(Y, CAUTION)
+            log_t, variance = self._log_target(Y, caution)
             log_w = log_t - _log_student(noise) + 0.5 * log_det(factor)
             top = float(np.max(log_w))
             if not math.isfinite(top):
@@ -220,20 +297,17 @@ class Explorer:
 
     # -- the next point -----------------------------------------------------------------------------------------------
 
-    def propose(self) -> Array:
-        """The candidate (D,), among draws of a widened q, where ℓ^(1/t)π is most uncertain.
-
-        log V[exp g] = 2m + v + log(eᵛ − 1) for g ~ N(m, v), with v in the exponent held to 4: a variance of many nats²
-        is ignorance, and e^v would then be the only thing that counts.
-        """
+    def propose(self, candidates: Array | None = None) -> Array:
+        """Where ℓ^(1/t)π is most uncertain, (D,), among draws of a widened q and ``candidates`` (M, D)."""
         Y = self.rng.standard_normal((400, self.measure.dim))
         Y *= np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, 400))[:, None]
         # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
         # sliver, and only a point outside it can say so.
         Y[::4] *= 3.0
-        log_t, v = self._log_target(Y, 0.0)
-        score = 2.0 * log_t + np.minimum(v, 4.0) + np.log(-np.expm1(-v))
-        return np.asarray(self.frame.colour(Y[[int(np.argmax(score))]])[0])
+        X = self.frame.colour(Y)
+        if candidates is not None:
+            X = np.concatenate([X, candidates])
+        return np.asarray(X[int(np.argmax(self.log_doubt(X)))])
 
 
 def _log_student(noise: Array) -> Array:

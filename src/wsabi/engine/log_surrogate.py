@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky, inverse_from_cholesky, solve_lower, solve_upper
+from wsabi._linalg import NumericalError, cholesky, inverse_from_cholesky, solve_lower, solve_upper, square_distances
 from wsabi._types import Array
 
 __all__ = ["LogSurrogate", "fit_log_surrogate"]
 
-# Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. The quadratic part has a large diagonal, and
-# what is modelled is a logarithm, where 1e-4 of its range is far below what matters.
-JITTER = 1e-8
+# Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
+# 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 250 rows is a hundredth of it.
+JITTER = 1e-11
 OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
 SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
 
@@ -28,14 +28,14 @@ SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slo
 class LogSurrogate:
     """Posterior of log ℓ − top given values at Y, in whitened coordinates.
 
-    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½|y − y'|²/l²), t the temperature.
+    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²), t the temperature.
 
     Attributes
     ----------
     Y : (N, D) points.
     L : (N, N) lower factor of the kernel matrix with noise.
     weights : (N,) K⁻¹ values.
-    theta : (3,) log l, log λ, log c.
+    theta : (D + 2,) log l_d, log λ, log c.
     temperature : t, the unit of the values.
     """
 
@@ -47,10 +47,9 @@ class LogSurrogate:
 
     def _kernel(self, P: Array) -> Array:
         """k(p_m, y_n), (M, N)."""
-        length, scale, curvature = np.exp(self.theta)
+        scale, curvature = np.exp(self.theta[-2:])
         inner = P @ self.Y.T
-        squares = np.square(P).sum(axis=1)[:, None] + np.square(self.Y).sum(axis=1) - 2.0 * inner
-        k = scale**2 * np.exp(-0.5 * np.maximum(squares, 0.0) / length**2)
+        k = scale**2 * _smooth(P, self.Y, self.theta[:-2])
         k += np.square(0.5 * curvature * inner)
         k += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
         return np.asarray(k)
@@ -61,7 +60,7 @@ class LogSurrogate:
 
     def predict(self, P: Array) -> tuple[Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D)."""
-        _, scale, curvature = np.exp(self.theta)
+        scale, curvature = np.exp(self.theta[-2:])
         k = self._kernel(P)
         V = solve_lower(self.L, k.T)
         squares = np.square(P).sum(axis=1)
@@ -69,6 +68,12 @@ class LogSurrogate:
         prior += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares)
         # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
         return k @ self.weights, np.maximum(prior - np.square(V).sum(axis=0), 1e-8)
+
+
+def _smooth(A: Array, B: Array, log_lengths: Array) -> Array:
+    """exp(−½ Σ_d (a_d − b_d)²/l_d²), (N, M), for A (N, D) and B (M, D)."""
+    lengths = np.exp(log_lengths)
+    return np.exp(-0.5 * square_distances(A / lengths, B / lengths))
 
 
 @dataclass(frozen=True)
@@ -80,18 +85,18 @@ class _Data:
     noise: Array
     temperature: float
     inner: Array
-    squares: Array
 
     @property
     def theta_mean(self) -> Array:
         """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), λ and c one temperature."""
+        dim = self.Y.shape[1]
         log_t = math.log(self.temperature)
-        return np.array([0.5 * math.log(self.Y.shape[1]) + 0.5, log_t, log_t])
+        return np.append(np.full(dim, 0.5 * math.log(dim) + 0.5), [log_t, log_t])
 
     def matrices(self, theta: Array) -> tuple[Array, Array, Array]:
         """Squared-exponential part, quadratic part, and the whole kernel matrix with noise, (N, N) each."""
-        length, scale, curvature = np.exp(theta)
-        smooth = scale**2 * np.exp(-0.5 * self.squares / length**2)
+        scale, curvature = np.exp(theta[-2:])
+        smooth = scale**2 * _smooth(self.Y, self.Y, theta[:-2])
         quadratic = np.square(0.5 * curvature * self.inner)
         K = smooth + quadratic + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * self.inner)
         diagonal = np.diag_indices_from(K)
@@ -99,39 +104,47 @@ class _Data:
         return smooth, quadratic, K
 
 
-# Prior sd of log l, log λ, log c: l within a factor of 4, the others within 20, at two sds.
-THETA_SD = np.array([0.7, 1.5, 1.5])
-THETA_REACH = np.array([2.5, 7.0, 4.0])  # the search stays this far from the prior's centre, in log
+# Prior sds, and how far from the prior's centre the search may go, all in log: l_d within a factor of 4 at two sds,
+# λ and c within 20.
+LENGTH_SD, SCALE_SD = 0.7, 1.5
+LENGTH_REACH, SCALE_REACH = 2.5, 7.0
+
+
+def _spread(dim: int, length: float, scale: float) -> Array:
+    """(D + 2,) one number for each l_d, another for λ and c."""
+    return np.append(np.full(dim, length), [scale, scale])
 
 
 def _objective(data: _Data, theta: Array) -> tuple[float, Array]:
-    """−log p(values | θ) − log p(θ) and its gradient (3,)."""
+    """−log p(values | θ) − log p(θ) and its gradient (D + 2,)."""
     smooth, quadratic, K = data.matrices(theta)
     try:
         L = cholesky(K)
     except NumericalError:
-        return 1e10, np.zeros(3)
+        return 1e10, np.zeros_like(theta)
     half = solve_lower(L, data.values)
     weights = solve_upper(L, half)
     A = np.outer(weights, weights) - inverse_from_cholesky(L)
-    z = (theta - data.theta_mean) / THETA_SD
-    length = math.exp(theta[0])
-    slopes = np.array(
-        [np.sum(A * smooth * data.squares) / length**2, 2 * np.sum(A * smooth), 2 * np.sum(A * quadratic)]
-    )
+    sds = _spread(data.Y.shape[1], LENGTH_SD, SCALE_SD)
+    z = (theta - data.theta_mean) / sds
+    B = A * smooth
+    # Σ_nm B_nm (y_nd − y_md)² = 2 Σ_n y_nd² Σ_m B_nm − 2 (YᵀBY)_dd
+    squares = 2.0 * (B.sum(axis=1) @ np.square(data.Y) - np.sum(data.Y * (B @ data.Y), axis=0))
+    slopes = np.append(squares * np.exp(-2.0 * theta[:-2]), [2.0 * np.sum(B), 2.0 * np.sum(A * quadratic)])
     value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
-    return value, -0.5 * slopes + z / THETA_SD
+    return value, -0.5 * slopes + z / sds
 
 
 def _learn(data: _Data, warm: Array | None) -> Array:
-    """MAP θ (3,) by L-BFGS-B, from the better of ``warm`` and the prior's centre.
+    """MAP θ (D + 2,) by L-BFGS-B, from the better of ``warm`` and the prior's centre.
 
     The warm start alone is not enough: q may have changed shape since, and where the kernel matrix cannot be factored
     the search has no slope to leave by.
     """
     from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
 
-    low, high = data.theta_mean - THETA_REACH, data.theta_mean + THETA_REACH
+    reach = _spread(data.Y.shape[1], LENGTH_REACH, SCALE_REACH)
+    low, high = data.theta_mean - reach, data.theta_mean + reach
     starts = [data.theta_mean] if warm is None else [np.clip(warm, low, high), data.theta_mean]
     start = min(starts, key=lambda theta: _objective(data, theta)[0])
     found = minimize(
@@ -155,10 +168,7 @@ def fit_log_surrogate(
     NumericalError
         If the kernel matrix cannot be factored.
     """
-    inner = Y @ Y.T
-    norms = np.diag(inner)
-    squares = np.maximum(norms[:, None] + norms - 2.0 * inner, 0.0)
-    data = _Data(Y, values, noise, temperature, inner, squares)
+    data = _Data(Y, values, noise, temperature, Y @ Y.T)
     if learn or theta is None:
         theta = _learn(data, theta)
     L = cholesky(data.matrices(theta)[2])

@@ -14,6 +14,7 @@ import numpy as np
 from wsabi._linalg import NumericalError, square_distances
 from wsabi._types import Array
 from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.students import Students, shape_of
 from wsabi.measures import Gaussian, Measure
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
@@ -36,12 +37,17 @@ def inflation(dim: int) -> float:
 
 @dataclass
 class Region:
-    """One component q_k, its explorer (surrogate of log ℓ) and its WSABI model of f."""
+    """One component q_k, its explorer (surrogate of log ℓ) and its WSABI model of f.
+
+    ``shape`` follows the surrogate's posterior, and ``doubt`` what the surrogate does not know of it.
+    """
 
     explorer: Explorer
     frame: Frame
     log_weight: float
     model: SequentialModel
+    shape: Students
+    doubt: Students
     members: list[int] = field(default_factory=list)
     log_variance: float = math.inf
 
@@ -57,12 +63,6 @@ class Region:
     def radius(self, X: Array) -> Array:
         """Distance of X (N, D) from the centre in sds of q, (N,)."""
         return np.asarray(np.sqrt(np.square(self.frame.whiten(X)).sum(axis=1)))
-
-    def log_density(self, X: Array) -> Array:
-        """log q_k, (N,)."""
-        Y = self.frame.whiten(X)
-        constant = 0.5 * X.shape[1] * math.log(2 * math.pi) + self.frame.log_det
-        return np.asarray(-0.5 * np.square(Y).sum(axis=1) - constant)
 
 
 class Regions:
@@ -94,9 +94,21 @@ class Regions:
         for explorer, log_weight, warm in zip(explorers, log_weights, lengthscales, strict=True):
             frame = explorer.frame.scaled(inflation(measure.dim))
             model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
-            self.parts.append(Region(explorer, frame, float(log_weight), model))
+            shape = shape_of(explorer.log_posterior, Students.single(explorer.frame.mean, explorer.frame.cov), rng)
+            doubt = shape_of(explorer.log_doubt, shape, rng)
+            self.parts.append(Region(explorer, frame, float(log_weight), model, shape, doubt))
         for part in self.parts:
             self._fill(part, X, log_l)
+
+    @property
+    def explorers(self) -> list[Explorer]:
+        """The explorer of each region."""
+        return [part.explorer for part in self.parts]
+
+    @property
+    def log_mass(self) -> float:
+        """log of the mass in all regions, as their explorers have it."""
+        return float(np.logaddexp.reduce([part.explorer.log_z for part in self.parts]))
 
     @property
     def weights(self) -> Array:
@@ -109,7 +121,7 @@ class Regions:
 
     def log_terms(self, X: Array) -> Array:
         """log w_k q_k, (K, N)."""
-        return np.stack([part.log_weight + part.log_density(X) for part in self.parts])
+        return np.stack([part.log_weight + part.frame.log_density(X) for part in self.parts])
 
     def log_f(self, X: Array, log_l: Array) -> Array:
         """log ℓπ/q, (N,)."""
@@ -196,25 +208,12 @@ class Regions:
             total += m * np.exp(np.minimum(log_term + model.log_l_max - log_reference, 700.0))
         return total
 
-    def control_variance(self, X: Array, log_reference: Array) -> Array:
-        """Σ_k (w_k q_k/reference)² C_k(x, x), (N,): the variance the models give to :meth:`control`."""
-        total = np.zeros(len(X))
-        for part, log_term in zip(self.parts, self.log_terms(X), strict=True):
-            if part.model.gp is None:
-                continue
-            moments = part.model.gp.predict(part.frame.whiten(X))
-            _, variance = likelihood_moments(self.settings.method, part.model.alpha, *moments)
-            total += variance * np.exp(np.minimum(2.0 * (log_term + part.model.log_l_max - log_reference), 700.0))
-        return total
-
     def surrogate(self, X: Array) -> tuple[Array, Array]:
-        """log of the explorers' ℓπ, mean and lower bound, (N,) each: in each place by the region of largest w_k q_k."""
+        """log of the explorers' ℓπ and its sd, (N,) each: in each place by the region of largest w_k q_k."""
         owner = np.argmax(self.log_terms(X), axis=0)
-        log_l = np.full((2, len(X)), -np.inf)  # far from every region there is nothing to go by
+        log_l, sd = np.empty(len(X)), np.empty(len(X))
         for k, part in enumerate(self.parts):
             mine = np.flatnonzero(owner == k)
-            mine = mine[part.radius(X[mine]) <= part.reach]
             if len(mine):
-                log_l[:, mine] = part.explorer.log_likelihood(X[mine])
-        mean, lower = log_l + self.measure.log_pdf(X)
-        return mean, lower
+                log_l[mine], sd[mine] = part.explorer.log_likelihood(X[mine])
+        return log_l + self.measure.log_pdf(X), sd

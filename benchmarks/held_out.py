@@ -1,0 +1,578 @@
+"""Evidence problems on which nothing was tuned: everyday models with synthetic data, and their truths.
+
+    python -m benchmarks.held_out [NAME] [--seed S] [--smc]
+
+makes the truths again and prints how far they are from the stored ones, in standard errors. Each by adaptive importance
+sampling in coordinates where the prior is N(0, I), with the machinery of benchmarks.study_truths; where the integral
+can be done otherwise (closed form, or quadrature over what is left once the rest is integrated in closed form), also
+by that, and that is what is stored. For the others ``--smc`` adds a tempered population from the prior, which
+knows of no mode search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from scipy import linalg, special, stats
+
+from benchmarks.measuring import print_table
+from benchmarks.study_truths import Case, Target, find_modes, importance_sample
+from wsabi import Gaussian, GaussianMixture, Independent, Uniform
+from wsabi._logspace import log_sum_exp
+from wsabi._types import Array
+from wsabi.measures import Measure
+from wsabi.problems import Problem
+from wsabi.problems._problem import LOG_2PI
+from wsabi.problems.gp_regression import GPRegression
+
+EXACT_STD = 1e-5  # of a value exact but for its rounding
+# log Z and its standard error; those not exact are means over the seeds 0 and 1, of about 200,000 draws each.
+TRUTHS: dict[str, tuple[float, float]] = {
+    "logistic": (-55.7899, 0.001),
+    "poisson": (-88.9749, 0.001),
+    "linear": (-48.11372, EXACT_STD),
+    "schools": (-27.58864, EXACT_STD),
+    "gp": (-24.5888, 0.002),
+    "lines": (-51.3252, 0.002),
+    "period": (-49.63370, EXACT_STD),
+    "decay": (41.6376, 0.003),  # a Pareto k of 0.6 to 0.9: twice the error that the draws themselves give
+    "growth": (0.5887, 0.001),
+    "on_off": (-6.69614, EXACT_STD),
+    "change": (-60.09930, EXACT_STD),
+    "beacons": (-6.12629, EXACT_STD),
+    "chain": (-9.50433, EXACT_STD),
+    "three": (-8.69022, EXACT_STD),
+    "two": (-8.53187, EXACT_STD),
+    "student": (-6.26430, EXACT_STD),
+}
+Prior = Measure | Independent
+BATCH = 20_000  # points at a time: a problem with 60 observations then needs 10 MB per array
+
+
+class HeldOut(NamedTuple):
+    """A problem, how to make it, and the number of evaluations an integrator is given."""
+
+    label: str
+    maker: Callable[[], Problem]
+    budget: int
+
+
+def _problem(name: str, prior: Prior, log_l: Callable[..., Array], text: str, **data: Any) -> Problem:
+    """The problem ``name`` with its stored truth; log_l takes (N, D) and the data by keyword."""
+    log_z, std = TRUTHS[name]
+    reference = "made again by python -m benchmarks.held_out " + name
+    # Problem asks its prior for nothing but D, which Independent has too.
+    return Problem(name, cast("Measure", prior), partial(log_l, **data), log_z, std, text, reference)
+
+
+def _normal(residuals: Array, sd: Array | float) -> Array:
+    """Σ_i log N(r_ni; 0, sd²), (N,), for residuals (N, n); sd broadcasts against them."""
+    return np.asarray((-0.5 * np.square(residuals / sd) - np.log(sd) - 0.5 * LOG_2PI).sum(axis=1))
+
+
+def _log_normal(y: Array, cov: Array) -> float:
+    """log N(y; 0, cov)."""
+    return float(Gaussian(np.zeros(len(y)), cov).log_pdf(y[None])[0])
+
+
+def _over_normal(log_f: Callable[[float], float], n: int = 1001) -> float:
+    """log ∫ f(u) N(u; 0, 1) du by the trapezoid rule on [−9, 9], which converges geometrically for a smooth f."""
+    u, step = np.linspace(-9.0, 9.0, n, retstep=True)
+    return log_sum_exp(np.array([log_f(v) for v in u]) - 0.5 * (np.square(u) + LOG_2PI)) + math.log(step)
+
+
+def _quantile(distribution: Any, u: float) -> float:
+    """F⁻¹(Φ(u)), from the nearer tail."""
+    return float(distribution.ppf(special.ndtr(u)) if u < 0.0 else distribution.isf(special.ndtr(-u)))
+
+
+# ---- regressions
+
+
+def _logistic(X: Array, *, A: Array, sign: Array) -> Array:
+    return np.asarray(-np.logaddexp(0.0, -sign * (X @ A.T)).sum(axis=1))
+
+
+def logistic() -> Problem:
+    """Logistic regression of 80 outcomes on four correlated features and an intercept, N(0, 5²) on all."""
+    rng = np.random.default_rng(101)
+    features = rng.standard_normal((80, 4)) @ linalg.cholesky(0.6 * np.eye(4) + 0.4)
+    A = np.column_stack([np.ones(80), features])
+    chance = special.expit(A @ np.array([0.5, 1.5, -2.0, 0.8, 0.0]))
+    sign = np.where(rng.random(80) < chance, 1.0, -1.0)
+    text = "logistic regression, 80 outcomes, broad prior"
+    return _problem("logistic", Gaussian(np.zeros(5), 25.0), _logistic, text, A=A, sign=sign)
+
+
+def _poisson(X: Array, *, A: Array, counts: Array) -> Array:
+    eta = np.minimum(X @ A.T, 700.0)  # beyond, exp overflows; no prior draw comes near
+    return np.asarray((counts * eta - np.exp(eta) - special.gammaln(counts + 1.0)).sum(axis=1))
+
+
+def poisson() -> Problem:
+    """Log-linear regression of 40 weekly counts on a trend and a season, N(0, 2²) on the four coefficients."""
+    rng = np.random.default_rng(102)
+    weeks = np.arange(40)
+    A = np.column_stack([np.ones(40), weeks / 40 - 0.5, np.sin(2 * np.pi * weeks / 26), np.cos(2 * np.pi * weeks / 26)])
+    counts = rng.poisson(np.exp(A @ np.array([1.5, 0.8, 0.6, -0.3]))).astype(np.float64)
+    return _problem("poisson", Gaussian(np.zeros(4), 4.0), _poisson, "log-linear counts", A=A, counts=counts)
+
+
+def _linear(X: Array, *, A: Array, y: Array) -> Array:
+    return _normal(y - X[:, :-1] @ A.T, np.exp(X[:, -1:]))
+
+
+def linear() -> Problem:
+    """Linear regression of 30 observations on eleven correlated features, noise unknown: N(0, 2²), log σ ~ N(−½, 1)."""
+    rng = np.random.default_rng(103)
+    A = rng.standard_normal((30, 11)) @ linalg.cholesky(0.5 * np.eye(11) + 0.5)
+    y = A @ (rng.standard_normal(11) * (rng.random(11) < 0.6)) + 0.5 * rng.standard_normal(30)
+    prior = Gaussian(np.append(np.zeros(11), -0.5), np.append(np.full(11, 4.0), 1.0))
+    return _problem("linear", prior, _linear, "linear regression with unknown noise", A=A, y=y)
+
+
+def _linear_exact(prior: Prior, *, A: Array, y: Array) -> float:
+    return _over_normal(lambda u: _log_normal(y, 4.0 * A @ A.T + math.exp(2.0 * (u - 0.5)) * np.eye(len(y))))
+
+
+def _schools(X: Array, *, y: Array, sds: Array) -> Array:
+    return _normal(y - X[:, :1] - X[:, 1:2] * X[:, 2:], sds)
+
+
+def schools() -> Problem:
+    """Eight group means, not centred: y_j ~ N(μ + τ z_j, s_j²), μ ~ N(0, 10²), τ half-Cauchy(5), z_j ~ N(0, 1)."""
+    rng = np.random.default_rng(104)
+    sds = rng.uniform(2.0, 8.0, 8)
+    y = 4.0 + 6.0 * rng.standard_normal(8) + sds * rng.standard_normal(8)
+    effects = {f"z{j}": stats.norm(0.0, 1.0) for j in range(8)}
+    prior = Independent(mu=stats.norm(0.0, 10.0), tau=stats.halfcauchy(scale=5.0), **effects)
+    return _problem("schools", prior, _schools, "hierarchical normal means of eight groups", y=y, sds=sds)
+
+
+def _schools_exact(prior: Prior, *, y: Array, sds: Array) -> float:
+    tau = stats.halfcauchy(scale=5.0)
+    cov = 100.0 + np.diag(np.square(sds))
+    return _over_normal(lambda u: _log_normal(y, cov + _quantile(tau, u) ** 2 * np.eye(8)))
+
+
+def gp() -> Problem:
+    """GP regression, squared exponential, 60 points in three inputs of which the third is irrelevant: a long arm."""
+    rng = np.random.default_rng(105)
+    inputs = rng.uniform(-1.5, 1.5, (60, 3))
+    y = np.sin(2.0 * inputs[:, 0]) + 0.5 * np.square(inputs[:, 1]) + 0.2 * rng.standard_normal(60)
+    prior = Gaussian([0.0, 0.0, 0.0, 0.0, -2.0], [1.0, 2.25, 2.25, 2.25, 4.0])
+    return _problem("gp", prior, GPRegression.from_data(inputs, y), "hyperparameters of GP regression")
+
+
+# ---- curves
+
+
+def _lines(X: Array, *, x: Array, y: Array) -> Array:
+    a1, c1, w1, a2, c2, w2 = X.T[:, :, None]
+    model = a1 * np.exp(-0.5 * np.square((x - c1) / w1)) + a2 * np.exp(-0.5 * np.square((x - c2) / w2))
+    return _normal(y - model, 0.5)
+
+
+def lines() -> Problem:
+    """Two blended spectral lines over 60 channels; the lines may change places, so every mode comes twice."""
+    rng = np.random.default_rng(106)
+    x = np.linspace(0.0, 10.0, 60)
+    truth = 3.0 * np.exp(-0.5 * np.square((x - 4.0) / 0.5)) + 2.0 * np.exp(-0.5 * np.square((x - 5.6) / 0.8))
+    line = {"amplitude": (0.0, 8.0), "centre": (0.0, 10.0), "width": stats.loguniform(0.1, 2.0)}
+    prior = Independent(**{f"{name}{i}": spec for i in (1, 2) for name, spec in line.items()})
+    return _problem("lines", prior, _lines, "two spectral lines", x=x, y=truth + 0.5 * rng.standard_normal(60))
+
+
+def _period(X: Array, *, t: Array, y: Array) -> Array:
+    phase = 2.0 * np.pi * X[:, :1] * t
+    return _normal(y - X[:, 1:2] - X[:, 2:3] * np.sin(phase) - X[:, 3:] * np.cos(phase), 1.0)
+
+
+PERIOD_RANGE, PERIOD_SD = (0.02, 1.0), 3.0
+
+
+def period() -> Problem:
+    """A sinusoid in 24 nightly observations: y = c + a sin 2πft + b cos 2πft, f uniform; many aliases."""
+    rng = np.random.default_rng(107)
+    t = np.sort(rng.choice(60, 24, replace=False)) + 0.1 * rng.standard_normal(24)
+    y = 0.5 + 1.3 * np.sin(2.0 * np.pi * 0.317 * t + 0.7) + rng.standard_normal(24)
+    rest = {name: stats.norm(0.0, PERIOD_SD) for name in ("offset", "sine", "cosine")}
+    return _problem("period", Independent(frequency=PERIOD_RANGE, **rest), _period, "period search", t=t, y=y)
+
+
+def _period_exact(prior: Prior, *, t: Array, y: Array) -> float:
+    low, high = PERIOD_RANGE
+
+    def given(u: float) -> float:
+        phase = 2.0 * np.pi * (low + (high - low) * special.ndtr(u)) * t
+        A = PERIOD_SD * np.column_stack([np.ones(len(t)), np.sin(phase), np.cos(phase)])
+        return _log_normal(y, A @ A.T + np.eye(len(t)))
+
+    return _over_normal(given, 6001)
+
+
+def _decay(X: Array, *, t: Array, y: Array) -> Array:
+    a1, k1, a2, k2, c = X.T[:, :, None]
+    return _normal(y - a1 * np.exp(-k1 * t) - a2 * np.exp(-k2 * t) - c, 0.05)
+
+
+def decay() -> Problem:
+    """Two decaying exponentials and a constant in 40 readings; the ranges of the rates overlap."""
+    rng = np.random.default_rng(108)
+    t = np.linspace(0.1, 10.0, 40)
+    y = 1.2 * np.exp(-1.6 * t) + 0.7 * np.exp(-0.25 * t) + 0.1 + 0.05 * rng.standard_normal(40)
+    amplitude = stats.lognorm(s=1.0, scale=1.0)
+    prior = Independent(
+        fast=amplitude, fast_rate=stats.loguniform(0.3, 10.0), slow=amplitude, slow_rate=stats.loguniform(0.01, 1.0),
+        offset=stats.norm(0.0, 0.3),
+    )  # fmt: skip
+    return _problem("decay", prior, _decay, "sum of two exponentials", t=t, y=y)
+
+
+def _growth(X: Array, *, t: Array, y: Array) -> Array:
+    log_r, log_k, log_n, log_sd = X.T[:, :, None]
+    left = np.exp(-np.exp(log_r) * t)  # n(t) = kn / (n(1 − e^−rt) + k e^−rt), the solution of n' = rn(1 − n/k)
+    log_size = log_k + log_n - np.log(np.exp(log_n) * (1.0 - left) + np.exp(log_k) * left)
+    return _normal(y - log_size, np.exp(log_sd))
+
+
+def growth() -> Problem:
+    """Logistic growth seen 20 times with log-normal noise: logs of rate, capacity, first size and noise."""
+    rng = np.random.default_rng(109)
+    t = np.linspace(0.0, 12.0, 20)
+    size = 30.0 / (1.0 + 29.0 * np.exp(-0.7 * t))
+    prior = Gaussian([-0.5, 3.0, 0.0, -1.0], [1.0, 1.0, 2.25, 1.0], names=["rate", "capacity", "first", "noise"])
+    return _problem("growth", prior, _growth, "logistic growth", t=t, y=np.log(size) + 0.2 * rng.standard_normal(20))
+
+
+# ---- counts and places
+
+
+def _on_off(X: Array, *, on: float, off: float, exposure: float) -> Array:
+    source, background, efficiency = X.T
+    rate = efficiency * source + background
+    log_l = on * np.log(rate) - rate + off * np.log(exposure * background) - exposure * background
+    return np.asarray(log_l - math.lgamma(on + 1.0) - math.lgamma(off + 1.0))
+
+
+def on_off() -> Problem:
+    """A source over a background, four counts on and seven off it in three times the exposure: skewed towards zero."""
+    prior = Independent(
+        source=stats.expon(scale=30.0), background=stats.gamma(1.5, scale=8.0), efficiency=stats.beta(2.0, 3.0)
+    )
+    return _problem("on_off", prior, _on_off, "counts on and off a source", on=4.0, off=7.0, exposure=3.0)
+
+
+CHANGE_SPAN, CHANGE_SHAPE = 60.0, 2.0
+
+
+def _change(X: Array, *, times: Array) -> Array:
+    when, before, after = X.T
+    n = np.searchsorted(times, when)
+    log_l = n * np.log(before) + (len(times) - n) * np.log(after)
+    return np.asarray(log_l - before * when - after * (CHANGE_SPAN - when))
+
+
+def change() -> Problem:
+    """Events of a Poisson process whose rate changes once: ℓ jumps by the ratio of the rates at every event."""
+    rng = np.random.default_rng(110)
+    times = np.sort(np.concatenate([rng.uniform(0.0, 23.0, 37), rng.uniform(23.0, CHANGE_SPAN, 26)]))
+    rate = stats.gamma(CHANGE_SHAPE, scale=1.0)
+    prior = Independent(when=(0.0, CHANGE_SPAN), before=rate, after=rate)
+    return _problem("change", prior, _change, "one change of a Poisson rate", times=times)
+
+
+def _change_exact(prior: Prior, *, times: Array) -> float:
+    """∫ λⁿ e^−λt Γ(λ; a, 1) dλ = Γ(n + a)/Γ(a) (t + 1)^−(n+a); a Gauss rule in t between each two events."""
+    a, total = CHANGE_SHAPE, len(times)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    edges = np.concatenate([[0.0], times, [CHANGE_SPAN]])
+    parts = []
+    for n, (low, high) in enumerate(pairwise(edges)):
+        t = low + 0.5 * (high - low) * (nodes + 1.0)
+        sides = ((n, t), (total - n, CHANGE_SPAN - t))
+        log_f = sum(math.lgamma(k + a) - math.lgamma(a) - (k + a) * np.log1p(length) for k, length in sides)
+        parts.append(log_f + np.log(weights * 0.5 * (high - low) / CHANGE_SPAN))
+    return log_sum_exp(np.concatenate(parts))
+
+
+def _beacons(X: Array, *, places: Array, ranges: Array, sds: Array) -> Array:
+    distances = np.sqrt(np.square(X[:, None, :] - places).sum(axis=2))
+    return _normal(ranges - distances, sds)
+
+
+def beacons() -> Problem:
+    """A place from its distances to three beacons, two good and one poor: an arc of a ring in a cube."""
+    places = np.array([[-2.0, -1.0, 0.5], [2.5, 0.5, -0.5], [0.0, 4.0, 1.0]])
+    sds = np.array([0.2, 0.2, 0.8])
+    ranges = np.sqrt(np.square(np.array([0.5, 1.2, 2.0]) - places).sum(axis=1)) + np.array([0.1, -0.15, 0.5])
+    prior = Uniform(np.full(3, -5.0), np.full(3, 5.0))
+    return _problem("beacons", prior, _beacons, "place from three distances", places=places, ranges=ranges, sds=sds)
+
+
+# ---- shapes
+
+
+def _chain(X: Array) -> Array:
+    steps = 10.0 * np.square(X[:, 1:] - np.square(X[:, :-1])) + np.square(1.0 - X[:, :-1]) / 8.0
+    return np.asarray(-steps.sum(axis=1))
+
+
+def chain() -> Problem:
+    """Rosenbrock's valley, chained over four coordinates, in the box [−4, 4]⁴."""
+    return _problem("chain", Uniform(np.full(4, -4.0), np.full(4, 4.0)), _chain, "Rosenbrock's valley, chained")
+
+
+def _chain_exact(prior: Prior) -> float:
+    """The links share one coordinate each, so the integral is a product of matrices over the nodes of a Gauss rule."""
+    x, weights = np.polynomial.legendre.leggauss(1000)
+    links = np.exp(_chain(np.column_stack([np.repeat(4.0 * x, 1000), np.tile(4.0 * x, 1000)]))).reshape(1000, 1000)
+    mass = np.ones(1000)
+    for _ in range(3):
+        mass = links @ (0.5 * weights * mass)
+    return math.log(0.5 * weights @ mass)
+
+
+def _random_cov(dim: int, sd: float, rng: np.random.Generator) -> Array:
+    """A covariance with random axes and sds spread over a factor of four around sd."""
+    axes = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+    return np.asarray((axes * np.square(sd * np.geomspace(0.5, 2.0, dim))) @ axes.T)
+
+
+def _mixture(X: Array, *, components: GaussianMixture) -> Array:
+    return components.log_pdf(X)
+
+
+def _mixture_exact(prior: Gaussian, *, components: GaussianMixture) -> float:
+    parts = zip(components.weights, components.components, strict=True)
+    return log_sum_exp(np.array([math.log(w) + _log_normal(c.mean - prior.mean, c.cov + prior.cov) for w, c in parts]))
+
+
+def three() -> Problem:
+    """Three Gaussian bumps in 5-D of different widths, axes and weights under a correlated prior."""
+    rng = np.random.default_rng(111)
+    prior = Gaussian(np.linspace(-0.5, 1.5, 5), _random_cov(5, 1.5, rng))
+    means = prior.sample(3, rng)
+    covs = [_random_cov(5, sd, rng) for sd in (0.15, 0.3, 0.7)]
+    components = GaussianMixture([0.5, 0.2, 0.3], means, covs)
+    return _problem("three", prior, _mixture, "three Gaussian bumps", components=components)
+
+
+def two() -> Problem:
+    """Two Gaussian bumps in 8-D, weights 0.8 and 0.2, six standard deviations apart."""
+    rng = np.random.default_rng(112)
+    direction = rng.standard_normal(8)
+    centre, half = 0.4 * rng.standard_normal(8), 3.0 * 0.3 * direction / linalg.norm(direction)
+    components = GaussianMixture([0.8, 0.2], np.stack([centre - half, centre + half]), 0.3**2)
+    return _problem("two", Gaussian(np.zeros(8)), _mixture, "two Gaussian bumps, 4 to 1", components=components)
+
+
+def _student(X: Array, *, core: Gaussian, dof: float) -> Array:
+    dim = core.dim
+    squares = -2.0 * (core.log_pdf(X) - float(core.log_pdf(core.mean[None])[0]))
+    half = 0.5 * (dof + dim)
+    constant = math.lgamma(half) - math.lgamma(0.5 * dof) - 0.5 * dim * math.log(dof * math.pi)
+    return np.asarray(constant - 0.5 * np.linalg.slogdet(core.cov)[1] - half * np.log1p(squares / dof))
+
+
+def student() -> Problem:
+    """A correlated Student likelihood in 5-D with four degrees of freedom under N(0, I)."""
+    rng = np.random.default_rng(113)
+    core = Gaussian(0.6 * rng.standard_normal(5), _random_cov(5, 0.2, rng))
+    return _problem("student", Gaussian(np.zeros(5)), _student, "correlated Student density", core=core, dof=4.0)
+
+
+def _student_exact(prior: Gaussian, *, core: Gaussian, dof: float) -> float:
+    """t_ν is a Gaussian of covariance S/g mixed over g ~ Γ(ν/2, rate ν/2)."""
+    precision = stats.gamma(0.5 * dof, scale=2.0 / dof)
+    offset = core.mean - prior.mean
+    return _over_normal(lambda u: _log_normal(offset, core.cov / _quantile(precision, u) + prior.cov))
+
+
+CASES = (
+    HeldOut("logistic regression 5-D", logistic, 300),
+    HeldOut("log-linear counts 4-D", poisson, 250),
+    HeldOut("linear regression 12-D", linear, 800),
+    HeldOut("eight groups 10-D", schools, 700),
+    HeldOut("GP regression 5-D", gp, 400),
+    HeldOut("two spectral lines 6-D", lines, 600),
+    HeldOut("period search 4-D", period, 400),
+    HeldOut("two decays 5-D", decay, 400),
+    HeldOut("logistic growth 4-D", growth, 300),
+    HeldOut("counts on and off 3-D", on_off, 150),
+    HeldOut("change of rate 3-D", change, 250),
+    HeldOut("beacons 3-D", beacons, 300),
+    HeldOut("Rosenbrock chain 4-D", chain, 400),
+    HeldOut("three bumps 5-D", three, 400),
+    HeldOut("two bumps 8-D", two, 600),
+    HeldOut("Student 5-D", student, 300),
+)
+EXACT: dict[str, Callable[..., float]] = {
+    "linear": _linear_exact,
+    "schools": _schools_exact,
+    "period": _period_exact,
+    "change": _change_exact,
+    "chain": _chain_exact,
+    "three": _mixture_exact,
+    "two": _mixture_exact,
+    "student": _student_exact,
+}
+
+
+# ---- truths
+
+
+def to_base(problem: Problem) -> Problem:
+    """The same Z in coordinates u ~ N(0, I): x = μ + Lu for a Gaussian, x_d = F_d⁻¹(Φ(u_d)) for independent axes."""
+
+    def log_l(U: Array) -> Array:
+        parts = np.array_split(U, max(1, math.ceil(len(U) / BATCH)))
+        return np.concatenate([problem.log_likelihood_vectorized(from_base(problem, part)) for part in parts])
+
+    unit = Gaussian(np.zeros(problem.dim))
+    return Problem(problem.name, unit, log_l, problem.log_z, problem.log_z_std, problem.description, problem.reference)
+
+
+def from_base(problem: Problem, U: Array) -> Array:
+    """x(u), (N, D), for U (N, D)."""
+    prior = cast("Prior", problem.prior)
+    if isinstance(prior, Gaussian):
+        return np.asarray(prior.mean + U @ prior.factor.T)
+    if isinstance(prior, Uniform):
+        return np.asarray(prior.low + (prior.high - prior.low) * special.ndtr(U))
+    if isinstance(prior, Independent):
+        return prior.marginals.to_user(U)
+    raise TypeError(f"prior must be Gaussian, Uniform or Independent; got {type(prior).__name__}.")
+
+
+def exact(problem: Problem) -> float | None:
+    """log Z by the way that the problem's form allows, or None where it allows none."""
+    if problem.name not in EXACT:
+        return None
+    return EXACT[problem.name](problem.prior, **cast("partial[Array]", problem.function).keywords)
+
+
+def lattice(problem: Problem, n: int) -> float:
+    """log Z of a 3-D problem in base coordinates by the trapezoid rule on [−7, 7]³, n nodes an axis."""
+    u, step = np.linspace(-7.0, 7.0, n, retstep=True)
+    plane = np.column_stack([np.repeat(u, n), np.tile(u, n)])
+    slabs = []
+    for first in u:
+        points = np.column_stack([np.full(n * n, first), plane])
+        slabs.append(log_sum_exp(problem.log_likelihood_vectorized(points) - 0.5 * np.square(points).sum(axis=1)))
+    return log_sum_exp(np.array(slabs)) - 1.5 * LOG_2PI + 3.0 * math.log(step)
+
+
+def tempered(problem: Problem, rng: np.random.Generator, n: int = 5000, sweeps: int = 12) -> float:
+    """log Z of a problem in base coordinates by sequential Monte Carlo along ℓ^β π, β from 0 to 1.
+
+    Each β keeps 90 % of the particles effective; each sweep is a random-walk Metropolis step of all particles with
+    their own covariance, its scale drawn anew so that narrow and wide parts both move.
+    """
+    U = rng.standard_normal((n, problem.dim))
+    log_l, beta, log_z = problem.log_likelihood_vectorized(U), 0.0, 0.0
+    while beta < 1.0:
+        step = _next_step(log_l, 1.0 - beta)
+        w = np.exp(step * (log_l - log_l.max()))
+        log_z += step * float(log_l.max()) + math.log(w.mean())
+        beta += step
+        kept = np.searchsorted(np.cumsum(w / w.sum()), (np.arange(n) + rng.random()) / n * (1.0 - 1e-12))
+        U, log_l = U[kept], log_l[kept]
+        L = np.linalg.cholesky(np.cov(U.T) + 1e-12 * np.eye(problem.dim))
+        for scale in 2.4 / math.sqrt(problem.dim) * np.exp(rng.uniform(-2.0, 0.3, sweeps)):
+            proposed = U + scale * rng.standard_normal(U.shape) @ L.T
+            new = problem.log_likelihood_vectorized(proposed)
+            log_ratio = beta * (new - log_l) - 0.5 * (np.square(proposed).sum(axis=1) - np.square(U).sum(axis=1))
+            moved = np.log(rng.random(n)) < log_ratio
+            U[moved], log_l[moved] = proposed[moved], new[moved]
+    return log_z
+
+
+def _next_step(log_l: Array, longest: float, share: float = 0.9) -> float:
+    """The step of β at which the effective number of weights ℓ^step is ``share`` of all, by bisection."""
+
+    def effective(step: float) -> float:
+        w = np.exp(step * (log_l - log_l.max()))
+        return float(np.square(w.sum()) / np.square(w).sum()) / len(w)
+
+    if effective(longest) >= share:
+        return longest
+    low, high = 0.0, longest
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if effective(middle) >= share else (low, middle)
+    return low
+
+
+EFFORT: dict[str, dict[str, Any]] = {
+    "gp": {"starts": 20, "adapt": 2500, "final": 60_000},
+    "period": {"starts": 300},
+    "lines": {"starts": 150},
+    "three": {"starts": 300},
+    "schools": {"adapt": 20_000, "rounds": 3, "components": 4},
+}
+LATTICE = {"on_off": 201, "beacons": 401}
+
+
+def methods(problem: Problem, seed: int, smc: bool) -> list[tuple[str, float, float, str]]:
+    """The ways to make the truth: name, log Z, its standard error and a remark."""
+    rng, base = np.random.default_rng(seed), to_base(problem)
+    effort: dict[str, Any] = {
+        "starts": 40,
+        "rounds": 6,
+        "adapt": 4000,
+        "final": 200_000,
+        "components": 16,
+    } | EFFORT.get(problem.name, {})
+    modes = find_modes(Target(base), effort["starts"], rng)
+    last = importance_sample(Target(base), Case(problem.name, **effort), modes, rng)[-1]
+    remark = f"{len(modes)} modes, {last.effective:.0f} effective, Pareto k {last.pareto_k:.2f}"
+    found = [("importance", last.log_z, last.log_z_std, remark)]
+    value = exact(problem)
+    if value is not None:
+        found.append(("exact", value, 0.0, ""))
+    if problem.name in LATTICE:
+        fine, coarse = (lattice(base, n) for n in (LATTICE[problem.name], 2 * LATTICE[problem.name] // 3))
+        found.append(("lattice", fine, abs(fine - coarse), "error: change from the coarser lattice"))
+    if smc and len(found) == 1:
+        size, repeats = (1000, 4) if problem.name == "gp" else (5000, 6)
+        runs = [tempered(base, rng, size) for _ in range(repeats)]
+        found.append(("SMC", float(np.mean(runs)), float(np.std(runs, ddof=1)) / math.sqrt(repeats), f"{repeats} runs"))
+    return found
+
+
+def study(case: HeldOut, seed: int, smc: bool) -> None:
+    """Make one truth in every way, and print each beside the stored one."""
+    problem = case.maker()
+    started = time.perf_counter()
+    rows = []
+    for method, log_z, std, remark in methods(problem, seed, smc):
+        distance = (log_z - problem.log_z) / math.hypot(std, problem.log_z_std)
+        rows.append([method, f"{log_z:.5f}", f"{std:.5f}", f"{distance:+.2f}", remark])
+    seconds = time.perf_counter() - started
+    print(f"== {problem.name} ({case.label}): stored {problem.log_z:.5f} ± {problem.log_z_std:.5f}; {seconds:.0f} s")
+    print_table(rows, ("method", "log Z", "std. error", "distance", "remark"))
+    print(flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [case.maker.__name__ for case in CASES]
+    parser.add_argument("name", nargs="?", choices=names, help="one problem; all of them if left out")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--smc", action="store_true", help="a tempered population too, where nothing is exact")
+    chosen = parser.parse_args(arguments)
+    for case in CASES:
+        if chosen.name in (None, case.maker.__name__):
+            study(case, chosen.seed, chosen.smc)
+
+
+if __name__ == "__main__":
+    main()
