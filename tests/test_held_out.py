@@ -8,7 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
-from benchmarks.held_out import CASES, EXACT, TRUTHS, exact, from_base, lattice, tempered, to_base
+from benchmarks.held_out import CASES, EXACT, TRUTHS
+from benchmarks.study_held_out import exact, from_base, lattice, tempered, to_base
 from benchmarks.study_truths import Case, Round, Target, find_modes, importance_sample
 
 MAKERS = {case.maker.__name__: case.maker for case in CASES}
