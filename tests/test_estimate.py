@@ -149,6 +149,8 @@ def test_posteriors(finished: AdaptiveModel) -> None:
     assert np.abs(drawn.mean).max() < 0.1
 
 
+NAMES = ("slope", "offset")
+
 # -- warnings ---------------------------------------------------------------------------------------------------------
 
 CERTIFICATE = Certificate(
@@ -161,7 +163,7 @@ CERTIFICATE = Certificate(
 def warned(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> list[str]:
     if estimate is None:
         estimate = Estimate(-0.7, 0.01, ModelBelief(-0.7, -10.0), replace(CERTIFICATE, **certificate))
-    return warnings_of(model, estimate, model.log_l, noise)
+    return warnings_of(model, estimate, model.log_l, noise, NAMES)
 
 
 @pytest.fixture
@@ -169,6 +171,7 @@ def calm(finished: AdaptiveModel) -> AdaptiveModel:
     """A copy on which nothing is to be warned of."""
     model = copy.deepcopy(finished)
     model.found.looks = [Look(30, -0.7, "new region"), Look(10, -0.7, "known region"), Look(10, -0.7, "known region")]
+    model.found.gains, model.found.hits = [1.0, 0.0, 0.0], [3] * len(model.found.explorers)
     model.n_infeasible = 0
     return model
 
@@ -183,6 +186,7 @@ def test_no_warning_when_all_is_well(calm: AdaptiveModel) -> None:
         ({"difference": -4.2}, r"model and fresh points disagree by 4\.2 standard deviations"),
         ({"pareto_k": 0.93}, r"heavy-tailed \(Pareto k = 0\.93 > 0\.7\)"),
         ({"model_log_z_std": 0.8}, "two models of the same data disagree by more than half a nat"),
+        ({"effective_sample_size": 1.4}, r"the weights of the 20 fresh points are so uneven that they count as 1\.4"),
         ({"n_points": 0}, "no fresh points have checked the model"),
     ],
 )
@@ -208,15 +212,35 @@ def test_a_pareto_k_that_is_not_known_is_no_warning(calm: AdaptiveModel) -> None
 )
 def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: str) -> None:
     calm.found.looks = [Look(10, -0.7, outcome) for outcome in outcomes]
+    calm.found.gains = [0.0] * len(outcomes)
     found = warned(calm)
     assert len(found) == 1
     assert text in found[0]
 
 
-def test_a_single_look_is_no_warning(calm: AdaptiveModel) -> None:
-    """With one region found there is nothing that 'still' finds new ones."""
-    calm.found.looks = calm.looks[:1]
-    assert not any("still found" in text for text in warned(calm))
+def test_one_look_alone_is_a_warning(calm: AdaptiveModel) -> None:
+    calm.found.looks[:] = calm.looks[:1]
+    assert warned(calm) == [
+        "the budget allowed one look from the prior only: a mode elsewhere would not have been seen."
+    ]
+
+
+def test_looks_that_end_in_different_places_are_a_warning(calm: AdaptiveModel) -> None:
+    calm.found.hits[:] = [1] * len(calm.found.hits)
+    calm.found.n_trifles = 3  # four kinds met once and none twice: 4·3/2, held to the three looks, of a quarter each
+    found = warned(calm)
+    assert len(found) == 1
+    assert "keep ending in different places: regions not found may hold 0.75 times the mass" in found[0]
+
+
+@pytest.mark.parametrize(("shift", "named"), [(0.0, []), (2.4, []), (2.8, ["slope"]), (-2.8, ["slope"])])
+def test_mass_at_the_edge_of_the_prior(calm: AdaptiveModel, shift: float, named: list[str]) -> None:
+    """The outermost hundredth of N(0, 1) begins at 2.576."""
+    assert calm.regions is not None
+    for explorer in calm.regions.explorers:
+        explorer.frame = replace(explorer.frame, mean=np.array([shift, 0.0]))
+    found = warned(calm)
+    assert [next(name for name in NAMES if f"along {name}" in text) for text in found] == named
 
 
 def test_infeasible_mass_is_reported_as_a_share(calm: AdaptiveModel) -> None:
@@ -243,7 +267,7 @@ def test_few_points_near_the_best() -> None:
     estimate = estimate_of(model)
     assert estimate is not None
     log_l_ = np.array([0.0, *np.full(11, -50.0)])
-    found = warnings_of(model, estimate, log_l_, 0.0)
+    found = warnings_of(model, estimate, log_l_, 0.0, NAMES)
     assert found == [
         "only 1 of 12 evaluations lie within 5 nats of the highest: the mass is hardly explored, and neither the "
         "estimate nor its standard deviation can be trusted."
@@ -256,7 +280,7 @@ def test_length_scales_and_jitter_at_their_ends() -> None:
     model.max_jitter = 1e-6
     estimate = estimate_of(model)
     assert estimate is not None
-    found = warnings_of(model, estimate, model.log_l, 0.0)
+    found = warnings_of(model, estimate, model.log_l, 0.0, NAMES)
     assert any("lower end of its range" in text for text in found)
     assert any("relative jitter of 1e-06" in text for text in found)
 
@@ -266,5 +290,5 @@ def test_plain_wsabi_in_place_of_the_engine_says_so() -> None:
     assert isinstance(done, SequentialModel)
     estimate = estimate_of(done)
     assert estimate is not None
-    found = warnings_of(done, estimate, done.log_l, 0.0)
+    found = warnings_of(done, estimate, done.log_l, 0.0, NAMES)
     assert any("3 evaluations are too few to look for the mass" in text for text in found)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from wsabi._linalg import JITTER, NumericalError
 from wsabi._types import Array
@@ -89,13 +91,14 @@ def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | 
 # -- warnings ---------------------------------------------------------------------------------------------------------
 
 
-def warnings_of(model: Model, estimate: Estimate, log_l: Array, noise: float) -> list[str]:
+def warnings_of(model: Model, estimate: Estimate, log_l: Array, noise: float, names: Sequence[str]) -> list[str]:
     """Plain sentences about what may be wrong; empty when all is well.
 
     Parameters
     ----------
     log_l : (N,) every log-likelihood.
     noise : largest difference, in nats, between two values told for one point.
+    names : of the D parameters.
     """
     found = _warn_of_numbers(model, estimate)
     near = int(np.sum(log_l > np.max(log_l) - 5.0))
@@ -113,7 +116,7 @@ def warnings_of(model: Model, estimate: Estimate, log_l: Array, noise: float) ->
     if isinstance(model, SequentialModel) and model.settings.measure == "adaptive":
         found.append(f"{len(log_l)} evaluations are too few to look for the mass: this is plain WSABI under the prior.")
     if isinstance(model, AdaptiveModel):
-        found += _warn_of_looks(model) + _warn_of_certificate(estimate)
+        found += _warn_of_looks(model) + _warn_of_edges(model, names) + _warn_of_certificate(estimate)
     return found
 
 
@@ -123,6 +126,8 @@ def _warn_of_numbers(model: Model, estimate: Estimate) -> list[str]:
         found.append("the model's mean of Z is not positive: log Z has no estimate; use method 'wsabi-l'.")
     if estimate.model.variance_clipped:
         found.append("the variance of Z was lost in round-off and replaced by its round-off.")
+    if estimate.certificate is not None and estimate.certificate.wsabi_share < 0.1:
+        return found  # the rest is about WSABI's models, on which this estimate hardly rests
     # Only the lower end: a length-scale at the upper end is an axis on which the likelihood does not depend.
     if model.fits and min(model.fits[-1].lengthscales) < 1.01 * math.exp(-LOG_BOUND):
         found.append("a length-scale is at the lower end of its range: the model sees islands, not a function.")
@@ -141,16 +146,36 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
             f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be "
             "more, and log Z may be too low by their mass."
         )
-    elif len(outcomes) == 1 and model.doubt > 0.2:
+    elif len(outcomes) == 1:
+        found.append("the budget allowed one look from the prior only: a mode elsewhere would not have been seen.")
+    elif model.found.unseen_share > 0.1:
         found.append(
-            "the budget allowed one look from the prior only, at a likelihood that is not smooth: a mode elsewhere "
-            "would not have been seen."
+            f"the {len(outcomes)} looks from fresh draws of the prior keep ending in different places: regions not "
+            f"found may hold {model.found.unseen_share:.2g} times the mass of those found."
         )
     if model.n_infeasible:
         share = model.n_infeasible / model.n_starts
         counts = f"{model.n_infeasible} of {model.n_starts} draws"
         found.append(f"the likelihood is zero on about {share:.0%} of the prior ({counts}).")
     return found
+
+
+def _warn_of_edges(model: AdaptiveModel, names: Sequence[str]) -> list[str]:
+    """Axes along which most of the mass lies in the outermost hundredth of the prior."""
+    if model.regions is None:
+        return []
+    centre, sds = model.measure.mean, np.sqrt(np.diag(model.measure.cov))
+    outside = np.zeros(model.measure.dim)
+    for weight, explorer in zip(model.regions.weights, model.regions.explorers, strict=True):
+        width = np.sqrt(np.diag(explorer.frame.cov))
+        distance = np.abs(explorer.frame.mean - centre)
+        outside += weight * ndtr((distance - 2.576 * sds) / width)  # 2.576 sds leave out a hundredth, half on each side
+    return [
+        f"{share:.0%} of the mass lies in the outermost hundredth of the prior along {names[d]}: data and prior "
+        "contradict each other there, and the evidence is that of a prior that hardly allows what was seen."
+        for d, share in enumerate(outside)
+        if share > 0.5
+    ]
 
 
 def _warn_of_certificate(estimate: Estimate) -> list[str]:
@@ -166,6 +191,11 @@ def _warn_of_certificate(estimate: Estimate) -> list[str]:
         found.append(
             f"the fresh points' weights are heavy-tailed (Pareto k = {certificate.pareto_k:.2f} > 0.7): mass lies "
             "beyond the tails of the measure, and the error bar is too small."
+        )
+    elif certificate.effective_sample_size < 0.1 * certificate.n_points:
+        found.append(
+            f"the weights of the {certificate.n_points} fresh points are so uneven that they count as "
+            f"{certificate.effective_sample_size:.1f}: the measure does not fit the mass; the error bar was widened."
         )
     if certificate.model_log_z_std > 0.5:
         found.append(

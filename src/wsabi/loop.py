@@ -245,7 +245,7 @@ class Integrator:
             seconds=self.seconds,
             converged=reason == "tolerance",
             reason=reason,
-            warnings=tuple(warnings_of(model, estimate, self._model.log_l, self._noise)),
+            warnings=tuple(warnings_of(model, estimate, self._model.log_l, self._noise, self._chart.names)),
             names=self._chart.names,
             points=self._points.copy(),
             log_likelihoods=self._log_l.copy(),

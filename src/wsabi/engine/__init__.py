@@ -1,9 +1,14 @@
 """The adaptive engine: locate the mass, recentre the measure on it, integrate there, certify the result.
 
-explorer     finds one region of posterior mass by annealing a surrogate of log ℓ      (locate)
-regions      the mixture q of such regions, its WSABI models and their integral        (recentre, integrate)
-certificate  an unbiased estimate from fresh points, with the models as control        (certify)
-adaptive     the order of these steps, one evaluation at a time
+log_surrogate  Gaussian process on log ℓ
+explorer       finds one region of posterior mass by annealing that surrogate           (locate)
+looking        one such search under way, and the list of what searches have found      (locate)
+students       Student mixtures shaped like a surrogate's posterior                     (recentre)
+regions        the mixture q of regions, its WSABI models and their integral            (recentre, integrate)
+proposal       the density of the fresh points                                          (certify)
+certificate    an unbiased estimate from them, with the models as control               (certify)
+pareto         how heavy the tail of their weights is                                   (certify)
+adaptive       the order of these steps, one evaluation at a time
 """
 
 __all__: list[str] = []
