@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ from scipy import stats
 from wsabi._linalg import NumericalError
 from wsabi.design import spread_design
 from wsabi.engine import explorer as explorer_module
-from wsabi.engine.explorer import CAUTION, SPAN, TAIL, WIDER, Explorer, Frame, _log_student, divergence
+from wsabi.engine.explorer import AWAY, CAUTION, SPAN, TAIL, WIDER, Explorer, Frame, _log_student, divergence
 from wsabi.measures import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
 
@@ -142,6 +143,10 @@ def test_density_of_the_matching_proposal(dim: int) -> None:
 # -- the walk ---------------------------------------------------------------------------------------------------------
 
 
+def no_points(dim: int) -> np.ndarray:
+    return np.empty((0, dim))
+
+
 def explore(measure: Measure, log_l: Function, n: int, seed: int = 0) -> tuple[Explorer, np.ndarray, list[float]]:
     """An explorer after n evaluations, its points and its temperatures: design, then propose and match in turn."""
     rng = np.random.default_rng(seed)
@@ -151,7 +156,7 @@ def explore(measure: Measure, log_l: Function, n: int, seed: int = 0) -> tuple[E
     while len(X) < n:
         explorer.match(X, log_l(X))
         temperatures.append(explorer.temperature)
-        X = np.vstack([X, explorer.propose()])
+        X = np.vstack([X, explorer.propose(no_points(measure.dim))])
     explorer.match(X, log_l(X))
     return explorer, X, [*temperatures, explorer.temperature]
 
@@ -275,7 +280,7 @@ def test_without_infeasible_data_all_is_feasible() -> None:
 
 def test_no_point_is_proposed_where_the_likelihood_is_surely_zero(half: Explorer) -> None:
     for _ in range(20):
-        assert half._feasible(half.frame.whiten(half.propose()[None, :]))[0] > 0.0
+        assert half._feasible(half.frame.whiten(half.propose(no_points(2))[None, :]))[0] > 0.0
 
 
 def test_log_likelihood_is_the_bounded_mean_with_the_chance_of_being_feasible(half: Explorer) -> None:
@@ -359,9 +364,21 @@ def test_candidates_take_part_in_the_choice() -> None:
     explorer = near_cut(1.0)
     candidates = 1.5 * np.random.default_rng(8).standard_normal((20_000, 2))
     doubt = explorer.log_doubt(candidates)
-    x = explorer.propose(candidates)
+    x = explorer.propose(no_points(2), candidates)
     assert explorer.log_doubt(x[None, :])[0] >= doubt.max() - 1e-8
     assert np.any(np.all(candidates == x, axis=1))  # 20 000 against 400: one of the candidates is the best
+
+
+def test_points_under_way_are_kept_away_from() -> None:
+    """A batch of five is spread by half an sd of q; where everything is near a pending point, one is given anyway."""
+    explorer = near_cut(1.0)
+    chosen = no_points(2)
+    for _ in range(5):
+        chosen = np.vstack([chosen, explorer.propose(chosen)])
+    gaps = [np.linalg.norm(a - b) for a, b in itertools.combinations(explorer.frame.whiten(chosen), 2)]
+    assert min(gaps) >= AWAY
+    grid = np.stack([part.ravel() for part in np.meshgrid(*2 * [np.linspace(-60.0, 60.0, 400)])], axis=1)
+    assert np.all(np.isfinite(explorer.propose(explorer.frame.colour(grid))))
 
 
 def test_log_likelihood_is_bounded_and_right_at_the_data() -> None:
@@ -379,4 +396,4 @@ def test_log_likelihood_is_bounded_and_right_at_the_data() -> None:
 def test_an_explorer_without_data_says_so() -> None:
     explorer = Explorer(Gaussian([0.0]), np.random.default_rng(0))
     with pytest.raises(NumericalError, match="no data yet"):
-        explorer.propose()
+        explorer.propose(no_points(1))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower
+from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, square_distances
 from wsabi._types import Array, Indices
 from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
 from wsabi.measures import Measure
@@ -31,6 +31,7 @@ MAX_DATA = (
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, and its variance is 1.5 that of q: weights stay bounded
 WIDER = 1.5
+AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
 
 
@@ -297,8 +298,11 @@ class Explorer:
 
     # -- the next point -----------------------------------------------------------------------------------------------
 
-    def propose(self, candidates: Array | None = None) -> Array:
-        """Where ℓ^(1/t)π is most uncertain, (D,), among draws of a widened q and ``candidates`` (M, D)."""
+    def propose(self, pending: Array, candidates: Array | None = None) -> Array:
+        """Where ℓ^(1/t)π is most uncertain, (D,), among draws of a widened q and ``candidates`` (M, D).
+
+        Half an sd of q from any point under way, ``pending`` (P, D), as long as there are such candidates.
+        """
         Y = self.rng.standard_normal((400, self.measure.dim))
         Y *= np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, 400))[:, None]
         # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
@@ -307,7 +311,12 @@ class Explorer:
         X = self.frame.colour(Y)
         if candidates is not None:
             X = np.concatenate([X, candidates])
-        return np.asarray(X[int(np.argmax(self.log_doubt(X)))])
+        log_doubt = self.log_doubt(X)
+        if len(pending):
+            near = np.min(square_distances(self.frame.whiten(X), self.frame.whiten(pending)), axis=1) < AWAY**2
+            if not np.all(near):
+                log_doubt = np.where(near, -np.inf, log_doubt)
+        return np.asarray(X[int(np.argmax(log_doubt))])
 
 
 def _log_student(noise: Array) -> Array:

@@ -220,12 +220,7 @@ class Search:
                 return np.asarray(x)
         if self.explorer.surrogate is None:  # nothing finite yet
             return np.asarray(self.measure.sample(1, rng)[0])
-        for _ in range(10):
-            x = self.explorer.propose()
-            y = self.explorer.frame.whiten(np.concatenate([x[None, :], pending]))
-            if len(y) == 1 or float(np.min(np.linalg.norm(y[1:] - y[0], axis=1))) > 0.5:  # half an sd from any other
-                break
-        return np.asarray(x)
+        return self.explorer.propose(pending)
 
     def learn(self, X: Array, log_l: Array, n_own: int, best: float) -> None:
         """Let the explorer learn from X (N, D), log ℓ (N,); n_own points are the look's own, ``best`` their best ℓπ.
