@@ -243,19 +243,19 @@ def unseen(sequence: str, unit: float = 1.0, **masses: float) -> float:
         ("", {}, 0.0),
         ("A", {"A": 1.0}, 0.0),  # one look cannot tell
         ("A?", {"A": 1.0}, 0.0),  # nor does one that was given up
-        ("AB", {"A": 0.5, "B": 0.5}, 0.5),  # the second half found half; one kind not met, by Chao, of half the mass
-        ("AB", {"A": 0.9, "B": 0.1}, 0.5),  # a tenth; but one kind of the mean mass
+        ("AB", {"A": 0.5, "B": 0.5}, 1.0),  # 1 + √14 kinds, held to two, of half the mass; the second half found half
+        ("AB", {"A": 0.9, "B": 0.1}, 1.0),  # a tenth; but two kinds of the mean mass
         ("AA", {"A": 1.0}, 0.0),  # both came back
         ("AAA", {"A": 1.0}, 0.0),
         ("ABAB", {"A": 0.7, "B": 0.3}, 0.0),  # all came back, to two places
         ("ABBABA", {"A": 0.7, "B": 0.3}, 0.0),
         ("AAB", {"A": 0.6, "B": 0.4}, 0.4),  # the last of three is the second half
         ("ABA", {"A": 0.6, "B": 0.4}, 0.0),  # nothing late, and B alone was met once: 1·0/2
-        ("AAAB--", {"A": 0.6, "B": 0.4}, 0.4),  # the fourth of six
-        ("AAB---", {"A": 0.6, "B": 0.4}, 0.3),  # nothing late; B and three trifles once, A twice: 4·3/4 of a tenth
-        ("ABCAAA", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.25),  # two once, none twice: 2·1/2 of a quarter
-        ("ABCA--", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.375),  # four once, one twice: 4·3/4 of an eighth
-        ("ABC---", {"A": 0.5, "B": 0.3, "C": 0.2}, 1.0),  # six once, 6·5/2 kinds: held to the six looks, of a sixth
+        ("AAAB--", {"A": 0.6, "B": 0.4}, 0.8),  # B and two trifles once: ten kinds, held to six, of 0.4/3
+        ("AAB---", {"A": 0.6, "B": 0.4}, 0.6),  # B and three trifles once, A twice: held to six, of a tenth
+        ("ABCAAA", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.25 * (1.0 + math.sqrt(14.0))),  # two once: 1 ± √14 of a quarter
+        ("ABCA--", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.75),  # four once, one twice: 3 ± √28, held to six, of an eighth
+        ("ABC---", {"A": 0.5, "B": 0.3, "C": 0.2}, 1.0),  # six once, 15 and more kinds: held to six, of a sixth
         ("AAB?", {"A": 0.6, "B": 0.4}, 0.4),  # a look given up does not count
     ],
 )

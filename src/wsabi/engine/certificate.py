@@ -53,6 +53,8 @@ def certify(
     spread of the residuals says of the size of the models' errors.
     """
     models = _models(regions, proposal, rng, n_draws)
+    if models.surrogate_error > max(RESOLUTION, 0.5 * LEFT_OVER * models.doubt) * models.surrogate:
+        models = _models(regions, proposal, rng, 4 * n_draws)  # Monte Carlo on the surrogate must not be what limits
     log_weights = log_l + regions.measure.log_pdf(X) - log_p
     fresh = _fresh(models, regions, X, log_weights, log_p)
     share = fresh.share if fresh is not None else models.share_by_claim
@@ -66,6 +68,7 @@ def certify(
         trust = sigma2 / (sigma2 + fresh.error**2)
         combined, variance = integral + trust * gap, trust * fresh.error**2
         caution = _caution(fresh, integral)
+    variance += ((1.0 - share) * models.surrogate_error) ** 2  # of I, in which both estimates have their part
     log_unit = models.log_unit
     # A correction to below nothing says only that the models are of no use.
     combined, integral = max(combined, 1e-3), max(integral, 1e-3)
@@ -196,7 +199,7 @@ def _fresh(models: _Models, regions: Regions, X: Array, log_weights: Array, log_
     largest = float(np.max(np.abs(residual - residual.mean()))) / n
     spread = float(np.std(residual))
     unmet = LEFT_OVER * min(models.doubt, 1.0) * models.surrogate
-    error = math.hypot(spread / math.sqrt(n - 3), largest, (1.0 - share) * models.surrogate_error, unmet)
+    error = math.hypot(spread / math.sqrt(n - 3), largest, unmet)
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
     return _Fresh(n, value, error, share, spread, largest, pareto_k(log_weights), size)

@@ -93,14 +93,14 @@ class _Data:
         log_t = math.log(self.temperature)
         return np.append(np.full(dim, 0.5 * math.log(dim) + 0.5), [log_t, log_t])
 
-    def matrices(self, theta: Array) -> tuple[Array, Array, Array]:
+    def matrices(self, theta: Array, jitter: float = JITTER) -> tuple[Array, Array, Array]:
         """Squared-exponential part, quadratic part, and the whole kernel matrix with noise, (N, N) each."""
         scale, curvature = np.exp(theta[-2:])
         smooth = scale**2 * _smooth(self.Y, self.Y, theta[:-2])
         quadratic = np.square(0.5 * curvature * self.inner)
         K = smooth + quadratic + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * self.inner)
         diagonal = np.diag_indices_from(K)
-        K[diagonal] += self.noise + JITTER * float(np.mean(K[diagonal]))
+        K[diagonal] += self.noise + jitter * float(np.mean(K[diagonal]))
         return smooth, quadratic, K
 
 
@@ -158,6 +158,19 @@ def _learn(data: _Data, warm: Array | None) -> Array:
     return np.asarray(found.x) if found.fun <= _objective(data, start)[0] else start
 
 
+def _factor(data: _Data, theta: Array) -> Array:
+    """Lower factor of the kernel matrix, with a hundred and ten thousand times the jitter where it takes that.
+
+    θ kept from other data may fit these so badly that round-off is no longer below the jitter.
+    """
+    for more in (1.0, 1e2):
+        try:
+            return cholesky(data.matrices(theta, more * JITTER)[2])
+        except NumericalError:
+            continue
+    return cholesky(data.matrices(theta, 1e4 * JITTER)[2])
+
+
 def fit_log_surrogate(
     Y: Array, values: Array, noise: Array, *, temperature: float, theta: Array | None = None, learn: bool = True
 ) -> LogSurrogate:
@@ -171,6 +184,6 @@ def fit_log_surrogate(
     data = _Data(Y, values, noise, temperature, Y @ Y.T)
     if learn or theta is None:
         theta = _learn(data, theta)
-    L = cholesky(data.matrices(theta)[2])
+    L = _factor(data, theta)
     weights = solve_upper(L, solve_lower(L, values))
     return LogSurrogate(Y, L, weights, theta, temperature)

@@ -156,9 +156,10 @@ class Found:
 
         The larger of two answers. What the second half of the looks found that the first had not, for as many looks
         again would be expected to find no more than that. And Chao's (1987) lower bound on the number of kinds not met,
-        f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, each of the mean mass of those met once; it holds
-        where some regions are much harder to find than others. Places that hold next to nothing are kinds too: looks
-        that end each in another place have not seen all there is.
+        f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, with one standard error of it added since it is a
+        bound, each of the mean mass of those met once; it holds where some regions are much harder to find than
+        others. Places that hold next to nothing are kinds too: looks that end each in another place have not seen all
+        there is.
         """
         ended = [gain for look, gain in zip(self.looks, self.gains, strict=True) if look.outcome != "unfinished"]
         if len(ended) < 2:
@@ -169,8 +170,11 @@ class Found:
         once, twice = len(met_once) + self.n_trifles, self.hits.count(2)
         if once < 2:
             return late
-        kinds = min(once * (once - 1) / (2.0 * (twice + 1)), len(ended))  # no more than looks were made to meet them
-        return max(late, kinds * float(np.sum(met_once)) / once)
+        ratio = once / (twice + 1)
+        kinds = 0.5 * (once - 1) * ratio
+        kinds += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
+        # No more of them than looks were made to meet them.
+        return max(late, min(kinds, len(ended)) * float(np.sum(met_once)) / once)
 
 
 class Search:
