@@ -114,7 +114,9 @@ def warnings_of(model: Model, estimate: Estimate, log_l: Array, noise: float, na
             "know; the first value was kept."
         )
     if isinstance(model, SequentialModel) and model.settings.measure == "adaptive":
-        found.append(f"{len(log_l)} evaluations are too few to look for the mass: this is plain WSABI under the prior.")
+        finite = int(np.isfinite(log_l).sum())
+        of = "" if finite == len(log_l) else f" with a likelihood above zero, of {len(log_l)},"
+        found.append(f"{finite} evaluations{of} are too few to look for the mass: this is plain WSABI under the prior.")
     if isinstance(model, AdaptiveModel):
         found += _warn_of_looks(model) + _warn_of_edges(model, names) + _warn_of_certificate(estimate)
     return found

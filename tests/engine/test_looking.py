@@ -269,7 +269,7 @@ def test_unseen_share_by_hand(sequence: str, masses: dict[str, float], expected:
 
 
 def a_search(*, first: bool = True, around: np.ndarray | None = None, seed: int = 0) -> Search:
-    return Search(MEASURE, np.random.default_rng(seed), 0, first=first, around=around)
+    return Search(MEASURE, np.random.default_rng(seed), first=first, around=around)
 
 
 NONE = np.empty((0, 2))
@@ -403,7 +403,7 @@ def test_a_look_walks_from_its_design_to_the_mass(seed: int) -> None:
     """A bump of a thirtieth of the prior's width is reached within the limit, with its mass to a tenth of a nat."""
     problem = narrow_gaussian(2)
     rng = np.random.default_rng(seed)
-    search = Search(MEASURE, rng, 0, first=False)
+    search = Search(MEASURE, rng, first=False)
     X, log_l = NONE, np.empty(0)
     while not search.has_arrived(len(X)):
         x = search.next_point(X, NONE, rng)[None, :]

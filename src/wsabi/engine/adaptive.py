@@ -21,7 +21,7 @@ from wsabi.engine.certificate import MIN_POINTS, certify
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.looking import MORE_OF_THE_SAME, NEGLIGIBLE, Found, Search, look_limit
 from wsabi.engine.proposal import Proposal, log_mixture
-from wsabi.engine.regions import Regions
+from wsabi.engine.regions import Region, Regions, inflation
 from wsabi.fit import FitRecord
 from wsabi.measures import Measure
 from wsabi.result import Certificate, Look
@@ -58,10 +58,13 @@ class AdaptiveModel:
         self.log_l = np.empty(0)  # less `offset`
         self.offset = 0.0  # the first finite log ℓ: a constant added to all of them must change nothing else
         self.drawn_from = np.empty(0, dtype=np.int64)  # number of the proposal of a fresh point; −1 for training points
+        self.asked_by = np.empty(0, dtype=np.int64)  # number of the look that asked for a point; −1 for none
         self.found = Found(measure)
         self.regions: Regions | None = None
         self._proposals: list[Proposal] = []
         self._drawn: dict[bytes, int] = {}  # certificate points under way -> number of their proposal
+        self._asked: dict[bytes, int] = {}  # points of looks under way -> number of their look
+        self._matched_n = 0  # training data when q was last matched
         self._n_integrated = 0
         self._surprise: Array | None = None
         self._starts: set[bytes] = set()  # points of the designs, which are draws of the prior
@@ -89,6 +92,7 @@ class AdaptiveModel:
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,); those drawn for the certificate are kept apart from the models."""
         drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
+        asked_by = np.array([self._asked.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
         for x, value in zip(X, log_l, strict=True):
             if x.tobytes() in self._starts:
                 self.n_starts += 1
@@ -99,12 +103,13 @@ class AdaptiveModel:
             self.offset = float(finite[0])
         self.log_l = np.concatenate([self.log_l, log_l - self.offset])
         self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
+        self.asked_by = np.concatenate([self.asked_by, asked_by])
         self.X = np.concatenate([self.X, X])
         if self.regions is not None:
             for i in range(first, len(self.X)):
                 if self._training[i] and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
                     self.regions.observe(i, self.X[i], float(self.log_l[i]))
-                elif self._is_surprise(i, self.regions):
+                elif not self._training[i] and self._is_surprise(i, self.regions):
                     self._surprise = self.X[i]
 
     def _is_surprise(self, i: int, regions: Regions) -> bool:
@@ -118,9 +123,11 @@ class AdaptiveModel:
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
         n = len(self.X)
-        self.log_l, self.drawn_from = self.log_l[:n], self.drawn_from[:n]
-        if self.regions is not None:
+        self.log_l, self.drawn_from, self.asked_by = self.log_l[:n], self.drawn_from[:n], self.asked_by[:n]
+        if self.regions is not None or (self._search is None and self.found.explorers):
             self._rebuild()
+        elif self._search is None:
+            self._search = self._new_search()
 
     @property
     def _training(self) -> Mask:
@@ -145,8 +152,10 @@ class AdaptiveModel:
     def _choose(self, pending: Array) -> Array:
         self._take_notice()
         if self._search is not None:
-            return self._search.next_point(np.concatenate([self.X, pending]), pending, self.rng)
-        if self._certificate_due():
+            x = self._search.next_point(np.concatenate([self.X, pending]), pending, self.rng)
+            self._asked[x.tobytes()] = len(self.looks)
+            return x
+        if self._certificate_due(pending):
             return self._draw()
         return self._integrate(pending)
 
@@ -170,8 +179,7 @@ class AdaptiveModel:
         first = not self.looks
         # Every other look is a greedy one: hills that the others pass over are met by these, and cheaply.
         greedy = len(self.looks) % 2 == 1 or around is not None
-        start = 0 if first else len(self.X)
-        search = Search(self.measure, self.rng, start, first=first, greedy=greedy, around=around)
+        search = Search(self.measure, self.rng, first=first, greedy=greedy, around=around)
         if around is None:
             self._starts.update(x.tobytes() for x in search.design)
         return search
@@ -213,34 +221,43 @@ class AdaptiveModel:
         wanted = UNCHECKED if len(self.looks) == 1 else SETTLED
         return claim is not None and self.n_certificate >= 2 * MIN_POINTS and claim.log_z_std < wanted
 
-    def _look_data(self, search: Search) -> tuple[Array, Array]:
-        """What the explorer sees: its own evaluations, and everything once it has reached temperature one."""
-        training = self._training
-        if search.explorer.temperature > 1.0:
-            training = training & (np.arange(len(self.X)) >= search.start)
-        return self.X[training], self.log_l[training]
+    @property
+    def _n_own(self) -> int:
+        """Evaluations that the look under way has asked for and been told."""
+        return int(np.sum(self.asked_by == len(self.looks)))
+
+    def _own(self, search: Search) -> tuple[Array, Array]:
+        """The look's own data: what it asked for; for the first, everything."""
+        mine = self._training & ((self.asked_by == len(self.looks)) | search.first)
+        return self.X[mine], self.log_l[mine]
 
     def _advance(self, search: Search) -> None:
         """Let the explorer learn, and end the look where it has arrived, come back or lost hope."""
-        X, log_l = self._look_data(search)
-        if search.design or int(np.isfinite(log_l).sum()) < self.measure.dim + 2:
+        own_X, own_l = self._own(search)
+        late = bool(self.found.explorers) and self._n_own >= look_limit(self.measure.dim)
+        if search.design or self._n_own < search.n_handed:
             return
-        n_own = len(self.X) - search.start
+        if int(np.isfinite(own_l).sum()) < self.measure.dim + 2:
+            if late:
+                self._end_look(search, "unfinished")
+            return
+        # The explorer sees its own evaluations, and everything once it has reached temperature one.
+        hot = search.explorer.temperature > 1.0
+        X, log_l = (own_X, own_l) if hot else (self.X[self._training], self.log_l[self._training])
         try:
-            own = slice(search.start, None)
-            search.learn(X, log_l, n_own, float(np.max(self.log_l[own] + self.measure.log_pdf(self.X[own]))))
+            search.learn(X, log_l, self._n_own, float(np.max(own_l + self.measure.log_pdf(own_X))))
         except NumericalError:
             self._end_look(search, "unfinished")
             return
-        outcome = self._outcome(search, n_own)
+        outcome = self._outcome(search)
         if outcome is not None:
             self._end_look(search, outcome)
 
-    def _outcome(self, search: Search, n_own: int) -> str | None:
+    def _outcome(self, search: Search) -> str | None:
         """How the look ends, if it ends here."""
-        explorer, found = search.explorer, self.found
+        explorer, found, n_own = search.explorer, self.found, self._n_own
         known = found.index_of(explorer) if explorer.is_cold else None
-        if known is not None and found.accounts_for(known, self.X[search.start :], self.log_l[search.start :]):
+        if known is not None and found.accounts_for(known, *self._own(search)):
             return "known region"
         if search.has_arrived(n_own):
             gain = found.gain(explorer, self.rng)
@@ -259,9 +276,12 @@ class AdaptiveModel:
 
     def _end_look(self, search: Search, outcome: str) -> None:
         explorer = search.explorer
-        look = Look(len(self.X) - search.start, explorer.log_z + self.offset, outcome)  # type: ignore[arg-type]
+        own = self._own(search)
+        look = Look(self._n_own, explorer.log_z + self.offset, outcome)  # type: ignore[arg-type]
         self.found.record(look, explorer, self.found.gain(explorer, self.rng) if outcome == "new region" else 0.0)
-        self._search = self._follow_up(search) if outcome == "known region" else None
+        self._search = None
+        if outcome == "known region" and search.from_prior:
+            self._search = self._follow_up(*own)
         if self._search is not None:
             return
         if not self.found.explorers or (self.regions is None and not self._enough_looking()):
@@ -269,12 +289,12 @@ class AdaptiveModel:
         elif self.regions is None or self.regions.explorers != self.found.explorers:
             self._rebuild()
 
-    def _follow_up(self, search: Search) -> Search | None:
-        """A look at what a look has met on its way and the known regions do not explain, if there is such a thing."""
-        if not search.from_prior or len(self.X) + self.found.typical > self.budget:
+    def _follow_up(self, X: Array, log_l: Array) -> Search | None:
+        """A look at what the known regions do not explain of X (N, D), log ℓ (N,), met on another; None if they do."""
+        if len(self.X) + self.found.typical > self.budget:
             return None
-        odd = self.found.unexplained(self.X[search.start :], self.log_l[search.start :])
-        return None if odd is None else self._new_search(around=self.X[search.start + odd])
+        odd = self.found.unexplained(X, log_l)
+        return None if odd is None else self._new_search(around=X[odd])
 
     def _enough_looking(self) -> bool:
         returned = [look.outcome == "known region" for look in self.looks[-RETURNS:]]
@@ -290,18 +310,15 @@ class AdaptiveModel:
     def _rebuild(self) -> None:
         """Match q of every region to all training data, and give each a new model."""
         X, log_l = self.X[self._training], self.log_l[self._training]
-        old = self.regions.parts if self.regions is not None else []
-        lengthscales: list[Array | None] = [
-            None if part.model.gp is None else part.model.gp.lengthscales for part in old
-        ]
+        before = {} if self.regions is None else {id(part.explorer): part for part in self.regions.parts}
+        known = [before.get(id(explorer)) for explorer in self.found.explorers]
         self.found.explorers = [_rematched(explorer, X, log_l) for explorer in self.found.explorers]
+        lengthscales = [_carried(part, new) for part, new in zip(known, self.found.explorers, strict=True)]
         self._matched_n = len(X)
-        n = len(self.found.explorers)
-        lengthscales = (lengthscales + [None] * n)[:n]
         self.regions = Regions(self.measure, self.settings, self.rng, self.found.explorers, X, log_l, lengthscales)
         self._proposals.append(Proposal(self.measure, self.regions))
 
-    def _certificate_due(self) -> bool:
+    def _certificate_due(self, pending: Array) -> bool:
         """Spread certify·budget fresh points evenly over what is left once looking is done."""
         share = self.settings.certify
         if share == 0.0:
@@ -309,7 +326,8 @@ class AdaptiveModel:
         looked = sum(look.n_evals for look in self.looks)
         left = max(self.budget - looked, 1)
         rate = min(share * self.budget / left, 0.5)
-        return self.n_certificate + len(self._drawn) < rate * (len(self.X) - looked + 1)
+        under_way = sum(x.tobytes() in self._drawn for x in pending)
+        return self.n_certificate + under_way < rate * (len(self.X) - looked + 1)
 
     def _draw(self) -> Array:
         """A fresh point (D,) for the certificate."""
@@ -340,8 +358,9 @@ class AdaptiveModel:
             return
         explorer = search.explorer
         arrived = explorer.surrogate is not None and math.isfinite(explorer.log_z)
-        if arrived and (not self.found.explorers or explorer.is_cold):
-            self.found.take(Look(len(self.X) - search.start, explorer.log_z + self.offset, "unfinished"), explorer)
+        elsewhere = explorer.is_cold and self.found.index_of(explorer) is None
+        if arrived and (elsewhere or not self.found.explorers):
+            self.found.take(Look(self._n_own, explorer.log_z + self.offset, "unfinished"), explorer)
         if self.found.explorers:
             self._search = None
             self._rebuild()
@@ -374,11 +393,6 @@ class AdaptiveModel:
         return X, self.regions.surrogate(X)[0] - proposal.log_pdf(X)
 
     @property
-    def doubt(self) -> float:
-        """The largest of the regions' predictive sds of log ℓ, in nats, averaged over each."""
-        return max((explorer.doubt for explorer in self.found.explorers), default=math.inf)
-
-    @property
     def fits(self) -> list[FitRecord]:
         """Every fit of the present models' hyperparameters."""
         return [] if self.regions is None else [fit for part in self.regions.parts for fit in part.model.fits]
@@ -392,12 +406,21 @@ class AdaptiveModel:
 def _rematched(explorer: Explorer, X: Array, log_l: Array) -> Explorer:
     """The explorer with q matched to more data; as it was, where that failed or lost most of the mass it had.
 
-    A loss is believed where the surrogate knows log ℓ to half a nat: then it was the old one that was wrong.
+    A loss is believed where the surrogate knows log ℓ to half a nat: then it was the old one that was wrong. The mass
+    of an explorer that was still hot is no mass to compare with.
     """
     moved = copy.copy(explorer)
     try:
         moved.match(X, log_l)
     except NumericalError:
         return explorer
-    kept = moved.log_z > explorer.log_z - 1.0 or moved.doubt < 0.5
+    kept = not explorer.is_cold or moved.log_z > explorer.log_z - 1.0 or moved.doubt < 0.5
     return moved if moved.is_cold and kept else explorer
+
+
+def _carried(part: Region | None, explorer: Explorer) -> Array | None:
+    """Length-scales (D,) of a region's model along the axes of its explorer's new q; None where it had no model."""
+    if part is None or part.model.gp is None:
+        return None
+    frame = explorer.frame.scaled(inflation(explorer.measure.dim))
+    return np.exp(part.frame.lengths_in(frame, np.log(part.model.gp.lengthscales)))

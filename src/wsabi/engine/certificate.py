@@ -47,13 +47,14 @@ def certify(
 ) -> Certificate:
     """Combine the models' integral with the fresh points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
 
-    The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)²: two
-    models built on different transforms agree only where both are right. It is weighed against the fresh estimate
-    F ± s by precision, after σ² has been raised to (F − mean)² − s² where F says that it was too small, and to what the
-    spread of the residuals says of the size of the models' errors.
+    The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)², the
+    latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
+    are right. It is weighed against the fresh estimate F ± s by precision, after σ² has been raised to (F − mean)² − s²
+    where F says that it was too small, and to what the spread of the residuals, and the largest, say of the size of the
+    models' errors.
     """
     models = _models(regions, proposal, rng, n_draws)
-    if models.surrogate_error > max(RESOLUTION, 0.5 * LEFT_OVER * models.doubt) * models.surrogate:
+    if models.surrogate_error > max(3.0 * RESOLUTION, 0.5 * LEFT_OVER * models.doubt) * models.surrogate:
         models = _models(regions, proposal, rng, 4 * n_draws)  # Monte Carlo on the surrogate must not be what limits
     log_weights = log_l + regions.measure.log_pdf(X) - log_p
     fresh = _fresh(models, regions, X, log_weights, log_p)
@@ -110,7 +111,9 @@ class _Models:
     @property
     def share_by_claim(self) -> float:
         """Weight of the WSABI models where no fresh points can choose: all or nothing, by the smaller claim."""
-        return float(self.wsabi is not None and math.sqrt(self.wsabi_variance) < LEFT_OVER * self.doubt)
+        return float(
+            self.wsabi is not None and math.sqrt(self.wsabi_variance) < LEFT_OVER * self.doubt * self.surrogate
+        )
 
     def combined(self, share: float, *, by_fresh: bool) -> tuple[float, float]:
         """Integral of the control with that share of WSABI, and the variance of Z about it, by the models alone."""

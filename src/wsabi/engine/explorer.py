@@ -148,7 +148,7 @@ class Explorer:
         """Surrogate of log ℓ (N,) at X (N, D), in the coordinates of q; its θ is learnt anew or kept."""
         feasible = np.isfinite(log_l)
         Y = self.frame.whiten(X)
-        self._blocked = Y[~feasible]
+        blocked = Y[~feasible]
         X, Y, log_l = X[feasible], Y[feasible], log_l[feasible]
         log_p = log_l + self.measure.log_pdf(X)
         keep = self._relevant(Y, log_p)
@@ -162,11 +162,12 @@ class Explorer:
         theta = self.surrogate.theta if self.surrogate is not None else None
         if theta is not None and math.isfinite(self.temperature):
             theta = theta + np.append(np.zeros(X.shape[1]), [1.0, 1.0]) * math.log(temperature / self.temperature)
-        self.top, self.top_joint = float(np.max(log_l[keep])), float(np.max(log_p[keep]))
+        top = float(np.max(log_l[keep]))
         self.surrogate = fit_log_surrogate(
-            Y[keep], log_l[keep] - self.top, noise, temperature=temperature, theta=theta, learn=learn
+            Y[keep], log_l[keep] - top, noise, temperature=temperature, theta=theta, learn=learn
         )
-        self.temperature = temperature
+        self.temperature, self.top, self.top_joint = temperature, top, float(np.max(log_p[keep]))
+        self._blocked = blocked
 
     def _relevant(self, Y: Array, log_p: Array) -> Indices:
         """Indices of the data to model: the best of those near q, and never fewer than 2D + 2."""
@@ -275,6 +276,7 @@ class Explorer:
             log_w = log_t - _log_student(noise) + 0.5 * log_det(factor)
             top = float(np.max(log_w))
             if not math.isfinite(top):
+                self.doubt = math.inf
                 return shift, 0.5 * factor, -math.inf
             w = np.exp(log_w - top)
             w = np.minimum(w, w.sum() / math.sqrt(DRAWS))  # truncated importance sampling bounds any one weight

@@ -127,8 +127,10 @@ class Found:
             if host is None or self._is_part(host, explorer):
                 self.explorers.append(explorer)
                 self.hits.append(1)
-            elif explorer.log_z > self.explorers[host].log_z:
-                self.explorers[host] = explorer
+            else:
+                self.hits[host] += 1
+                if explorer.log_z > self.explorers[host].log_z:
+                    self.explorers[host] = explorer
             self._prune()
 
     def take(self, look: Look, explorer: Explorer) -> None:
@@ -182,7 +184,6 @@ class Search:
 
     Parameters
     ----------
-    start : number of evaluations made before it; those are its own from there on.
     first : whether it is the first, whose design has the prior mean and which may use everything told before.
     greedy : whether the explorer takes the first hill.
     around : where to look instead, (D,): a point that no region accounts for.
@@ -192,14 +193,13 @@ class Search:
         self,
         measure: Measure,
         rng: np.random.Generator,
-        start: int,
         *,
         first: bool,
         greedy: bool = False,
         around: Array | None = None,
     ) -> None:
         self.measure = measure
-        self.start = start
+        self.first = first
         self.from_prior = around is None
         self.explorer = Explorer(measure, rng, greedy=greedy)
         dim = measure.dim
@@ -213,16 +213,18 @@ class Search:
         self._matched_at = 0
         self._calm_since: int | None = None
         self._calm_log_z = -math.inf
-        self._n_cold = 0  # evaluations since temperature one was reached
-        self._bests: list[float] = []
+        self.n_handed = 0  # points of the design handed out
+        self._cold_since: int | None = None
+        self._bests: list[tuple[int, float]] = []  # own evaluations, and their best ℓπ
 
     def next_point(self, taken: Array, pending: Array, rng: np.random.Generator) -> Array:
         """The next point (D,): of the design, if it was not ``taken`` (N, D) before, or by the explorer."""
         while self.design:
             x = self.design.pop(0)
             if not np.any(np.all(taken == x, axis=1)):
+                self.n_handed += 1
                 return np.asarray(x)
-        if self.explorer.surrogate is None:  # nothing finite yet
+        if self.explorer.surrogate is None:  # too little that is finite to fit anything to
             return np.asarray(self.measure.sample(1, rng)[0])
         return self.explorer.propose(pending)
 
@@ -243,8 +245,11 @@ class Search:
             self._note_calm(n_own)
         else:
             explorer.fit(X, log_l)
-        self._n_cold = self._n_cold + 1 if explorer.is_cold else 0
-        self._bests.append(best)
+        if not explorer.is_cold:
+            self._cold_since = None
+        elif self._cold_since is None:
+            self._cold_since = n_own
+        self._bests.append((n_own, best))
 
     def _note_calm(self, n_own: int) -> None:
         """Start or break the calm: q stands still (to twice its importance noise), log ℓ under it is known to half a
@@ -252,9 +257,10 @@ class Search:
         """  # noqa: D205
         explorer = self.explorer
         still = explorer.is_cold and explorer.drift < 0.05 * self.measure.dim and explorer.doubt < 0.5
-        if not still or abs(explorer.log_z - self._calm_log_z) > 0.1:
-            self._calm_since = n_own if still else None
-            self._calm_log_z = explorer.log_z
+        if not still:
+            self._calm_since = None
+        elif self._calm_since is None or abs(explorer.log_z - self._calm_log_z) > 0.1:
+            self._calm_since, self._calm_log_z = n_own, explorer.log_z
 
     def has_arrived(self, n_own: int) -> bool:
         """Whether the calm has lasted for as many points as fix a diagonal quadratic, 2D + 4.
@@ -263,20 +269,23 @@ class Search:
         the integration.
         """
         calm = self._calm_since is not None and n_own - self._calm_since >= 2 * self.measure.dim + 4
-        return calm or self._n_cold >= 8 * self.measure.dim + 30
+        cold = self._cold_since is not None and n_own - self._cold_since >= 8 * self.measure.dim + 30
+        return calm or cold
 
     @property
     def potential(self) -> float:
         """log of the mass that the region may hold: what its surrogate says, or the best ℓπ times the volume of q."""
         explorer = self.explorer
         volume = 0.5 * self.measure.dim * math.log(2.0 * math.pi) + explorer.frame.log_det
-        return max(explorer.log_z, self._bests[-1] + volume)
+        return max(explorer.log_z, self._bests[-1][1] + volume)
 
     def is_hopeless(self, log_total: float) -> bool:
         """At temperature one and climbing too slowly to reach the known regions' mass within the look's limit."""
         window = 2 * self.measure.dim + 2
-        if not self.explorer.is_cold or len(self._bests) <= window:
+        n_own, best = self._bests[-1]
+        before = [entry for entry in self._bests if entry[0] <= n_own - window]
+        if not self.explorer.is_cold or not before:
             return False
         gap = log_total - NEGLIGIBLE - self.potential
-        rate = (self._bests[-1] - self._bests[-1 - window]) / window
+        rate = (best - before[-1][1]) / (n_own - before[-1][0])
         return gap > 0.0 and rate * look_limit(self.measure.dim) < gap

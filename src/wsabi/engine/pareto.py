@@ -29,12 +29,12 @@ def pareto_k(log_weights: Array) -> float:
     ordered = np.sort(np.exp(log_weights - np.max(log_weights)))
     excess = ordered[-tail:] - ordered[-tail - 1]
     excess = excess[excess > 0.0]
-    if len(excess) < 5:
-        return 0.0  # all but equal weights have no tail
+    if len(excess) < 5:  # all but equal weights have no tail; a handful beside nothing is all tail
+        return 0.0 if ordered[-tail - 1] > 0.0 else math.inf
     m = len(excess)
     grid = np.arange(1, 31 + int(math.sqrt(m)))
     quartile = excess[max(int(m / 4 + 0.5) - 1, 0)]
-    b = 1.0 / excess[-1] + (1.0 - np.sqrt((grid[-1] + 1) / (grid - 0.5))) / (3.0 * quartile)
+    b = 1.0 / excess[-1] + (1.0 - np.sqrt(grid[-1] / (grid - 0.5))) / (3.0 * quartile)
     k = np.array([np.mean(np.log1p(-value * excess)) for value in b])
     log_likelihood = m * (np.log(-b / k) - k - 1.0)
     weight = np.exp(log_likelihood - np.max(log_likelihood))
