@@ -393,6 +393,21 @@ def test_log_likelihood_is_bounded_and_right_at_the_data() -> None:
     assert np.all(explorer.log_likelihood(far)[1] > sd.max())
 
 
+def test_a_fit_that_fails_leaves_the_old_surrogate_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    explorer = Explorer(Gaussian([0.0, 0.0]), np.random.default_rng(1))
+    explorer.match(X, -0.5 * np.square(X).sum(axis=1))
+    before = explorer.log_likelihood(X)[0]
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise NumericalError("no")
+
+    monkeypatch.setattr(explorer_module, "fit_log_surrogate", fail)
+    with pytest.raises(NumericalError):
+        explorer.fit(np.vstack([X, [[0.0, 0.0]]]), np.append(-0.5 * np.square(X).sum(axis=1), 5.0))
+    assert_array_equal(explorer.log_likelihood(X)[0], before)
+
+
 def test_an_explorer_without_data_says_so() -> None:
     explorer = Explorer(Gaussian([0.0]), np.random.default_rng(0))
     with pytest.raises(NumericalError, match="no data yet"):

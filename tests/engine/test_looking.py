@@ -356,6 +356,26 @@ def test_a_hot_look_never_arrives() -> None:
     assert points_until_arrival(pretending(is_cold=False)) is None
 
 
+def test_the_calm_begins_after_an_unrest_that_left_the_mass_alone() -> None:
+    search = pretending(drift=5.0)
+    search.learn(NONE, np.empty(0), 1, 0.0)
+    search.explorer.drift = 0.0
+    assert points_until_arrival(search) == points_until_arrival(pretending())
+
+
+def test_a_batch_counts_by_its_points() -> None:
+    """Ten values at a time: a rough look is given up after as many evaluations, and hope is lost as soon."""
+    single, batched = pretending(doubt=5.0), pretending(doubt=5.0, log_z=-math.inf)
+    late = points_until_arrival(single)
+    assert late is not None
+    n = 1
+    while not batched.has_arrived(n):
+        batched.learn(NONE, np.empty(0), n, -100.0)
+        n += 10
+    assert n <= late + 20
+    assert batched.is_hopeless(0.0)
+
+
 def test_a_mass_that_grows_breaks_the_calm() -> None:
     """The calm is counted from where the growth ended; a hundredth of a nat in all is none."""
     calm = points_until_arrival(pretending())

@@ -61,3 +61,8 @@ def test_one_weight_that_outgrows_the_rest_is_a_heavy_tail() -> None:
     z = np.random.default_rng(1).standard_normal(400)
     assert pareto_k(4.0 * z) > 0.7
     assert pareto_k(0.3 * z) < 0.5
+
+
+def test_a_handful_of_weights_beside_nothing_is_all_tail() -> None:
+    assert pareto_k(np.concatenate([[0.0], np.full(30, -1000.0)])) == math.inf
+    assert pareto_k(np.zeros(31)) == 0.0
