@@ -142,7 +142,7 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
     found = []
     outcomes = [look.outcome for look in model.looks]
     if outcomes and outcomes[-1] == "unfinished":
-        found.append("the budget ended while the search for the mass was under way: give it more evaluations.")
+        found.append("the last search for the mass ended before it had arrived: give the run more evaluations.")
     elif len(outcomes) > 1 and outcomes[-1] == "new region":
         found.append(
             f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be "
@@ -201,7 +201,7 @@ def _warn_of_certificate(estimate: Estimate) -> list[str]:
         )
     if certificate.model_log_z_std > 0.5:
         found.append(
-            "two models of the same data disagree by more than half a nat: the likelihood is rough or hardly explored, "
-            "and the estimate rests on the fresh points alone."
+            "the models do not know the integral to half a nat: the likelihood is rough or hardly explored, and the "
+            "estimate rests on the fresh points."
         )
     return found

@@ -78,7 +78,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Look:
-    """One search from fresh draws of the prior: what it cost, the log mass it ended on, and whether that was new."""
+    """One search, from fresh draws of the prior or round a point that another met: its cost, log mass and outcome."""
 
     n_evals: int
     log_z: float

@@ -99,6 +99,7 @@ def test_a_cold_q_takes_the_place_of_a_hot_one() -> None:
     X = rng.standard_normal((12, DIM))
     explorer.match(X, problem.log_likelihood_vectorized(X))
     assert not explorer.is_cold
+    explorer.log_z = 1000.0
     near = np.concatenate([X, 900.0 / 901.0 + rng.standard_normal((30, DIM)) / 30.0])
     log_l = problem.log_likelihood_vectorized(near)
     moved = explorer

@@ -33,7 +33,7 @@ BARREN_SHARE = 0.4  # of the budget may go to looks that found nothing new, befo
 RETURNS = 3  # looks in a row that came back to known regions end the looking, once half that share is spent
 SURPRISE = 0.1  # of Z in one fresh point outside every region is a region that all looks have missed
 SPARE = 0.05  # of the budget is kept, beside the certificate's share, to integrate with after the first look
-REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by a seventh
+REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by 15 %
 SETTLED = 0.01  # nats: with an error claimed below this, evaluations do more good in another look,
 UNCHECKED = 0.1  # and below this as long as one look alone says where the mass is
 

@@ -26,10 +26,10 @@ __all__ = ["Explorer", "Frame"]
 SPAN = 5.0
 GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the first hill
 MAX_DATA = (
-    250  # points in the surrogate, nearest in value: factoring 250 costs a millisecond, and the far ones add little
+    250  # points in the surrogate, the best near q: factoring 250 costs a millisecond, and the far ones add little
 )
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
-TAIL = 8.0  # degrees of freedom of the matching proposal, and its variance is 1.5 that of q: weights stay bounded
+TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
 WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
