@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 from wsabi import reproduce
 from wsabi.problems import correlated_gaussian
@@ -260,7 +261,7 @@ def test_a_table_keeps_every_digit(tmp_path):
 
 def test_z_of_the_bumps_is_their_integral():
     x = np.linspace(-30.0, 30.0, 200_001)
-    brute = np.trapezoid(SHOWN(x) * np.exp(PRIOR.log_pdf(x[:, None])), x)
+    brute = integrate.trapezoid(SHOWN(x) * np.exp(PRIOR.log_pdf(x[:, None])), x)
     np.testing.assert_allclose(SHOWN.z, brute, rtol=1e-10)
     np.testing.assert_allclose(np.exp(SHOWN.log(x[::1000])), SHOWN(x[::1000]), rtol=1e-12)
 
