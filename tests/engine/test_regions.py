@@ -184,16 +184,15 @@ def test_nothing_finite_is_an_error() -> None:
 def test_far_points_and_twins_are_left_out() -> None:
     regions = two_regions(2, 30)
     left, right = regions.parts
-    before = (len(left.members), len(right.members))
-    regions.observe(100, np.array([50.0, 50.0]), -1.0)  # out of everyone's reach
-    assert (len(left.members), len(right.members)) == before
+    before = (len(left.model.X), len(right.model.X))
+    regions.observe(np.array([50.0, 50.0]), -1.0)  # out of everyone's reach
+    assert (len(left.model.X), len(right.model.X)) == before
     twin = left.frame.colour(left.model.X[[3]] + 0.1 * TWIN)[0]
-    regions.observe(101, twin, -1.0)
-    assert 101 not in left.members
+    regions.observe(twin, -1.0)
+    assert len(left.model.X) == before[0]
     new = left.frame.colour(np.array([[0.123, -0.456]]))[0]
-    regions.observe(102, new, float(smooth(new[None, :])[0]))
-    assert 102 in left.members
-    assert len(left.model.X) == len(left.members)
+    regions.observe(new, float(smooth(new[None, :])[0]))
+    assert len(left.model.X) == before[0] + 1
     assert_allclose(left.frame.colour(left.model.X[-1:])[0], new, atol=1e-12)
 
 
@@ -202,11 +201,11 @@ def test_the_first_data_are_sifted_the_same_way() -> None:
     X = np.random.default_rng(0).standard_normal((12, 2))
     X = np.vstack([X, X[:5] + 1e-7, [[90.0, 0.0]]])  # five twins and one far away
     regions = one_region(measure, np.zeros(2), 1.0, X)
-    members = regions.parts[0].members
-    assert len(members) == 12
-    assert {m % 12 for m in members} == set(range(12))  # of each pair one, whichever is nearer the centre
-    assert 17 not in members
-    assert regions.parts[0].model.max_jitter <= 1e-10
+    (part,) = regions.parts
+    kept = part.frame.colour(part.model.X)
+    assert len(kept) == 12  # of each pair one, whichever is nearer the centre
+    assert all(np.min(np.abs(kept - x).max(axis=1)) < 1e-6 for x in X[:12])
+    assert part.model.max_jitter <= 1e-10
 
 
 def test_an_observed_point_equals_one_given_from_the_start() -> None:
@@ -214,8 +213,9 @@ def test_an_observed_point_equals_one_given_from_the_start() -> None:
     measure = Gaussian([0.0])
     X = np.linspace(-2.0, 2.0, 9)[:, None]
     grown, whole = (one_region(measure, np.zeros(1), 0.8, X[:n]) for n in (8, 9))
-    grown.observe(8, X[8], float(smooth(X[8:])[0]))
-    assert sorted(grown.parts[0].members) == sorted(whole.parts[0].members)
+    grown.observe(X[8], float(smooth(X[8:])[0]))
+    data = [np.sort(regions.parts[0].frame.colour(regions.parts[0].model.X), axis=0) for regions in (grown, whole)]
+    assert_allclose(*data, atol=1e-12)
     assert abs(grown.moments()[0] - whole.moments()[0]) < 5e-3  # the length-scales were learnt from eight and from nine
 
 

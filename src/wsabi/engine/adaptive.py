@@ -108,7 +108,7 @@ class AdaptiveModel:
         if self.regions is not None:
             for i in range(first, len(self.X)):
                 if self._training[i] and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
-                    self.regions.observe(i, self.X[i], float(self.log_l[i]))
+                    self.regions.observe(self.X[i], float(self.log_l[i]))
                 elif not self._training[i] and self._is_surprise(i, self.regions):
                     self._surprise = self.X[i]
 
@@ -226,6 +226,11 @@ class AdaptiveModel:
         """Evaluations that the look under way has asked for and been told."""
         return int(np.sum(self.asked_by == len(self.looks)))
 
+    @property
+    def _is_late(self) -> bool:
+        """Whether the look under way, if it is not the first, has had its share of evaluations."""
+        return bool(self.found.explorers) and self._n_own >= look_limit(self.measure.dim)
+
     def _own(self, search: Search) -> tuple[Array, Array]:
         """The look's own data: what it asked for; for the first, everything."""
         mine = self._training & ((self.asked_by == len(self.looks)) | search.first)
@@ -234,11 +239,10 @@ class AdaptiveModel:
     def _advance(self, search: Search) -> None:
         """Let the explorer learn, and end the look where it has arrived, come back or lost hope."""
         own_X, own_l = self._own(search)
-        late = bool(self.found.explorers) and self._n_own >= look_limit(self.measure.dim)
         if search.design or self._n_own < search.n_handed:
             return
         if int(np.isfinite(own_l).sum()) < self.measure.dim + 2:
-            if late:
+            if self._is_late:
                 self._end_look(search, "unfinished")
             return
         # The explorer sees its own evaluations, and everything once it has reached temperature one.
@@ -255,21 +259,20 @@ class AdaptiveModel:
 
     def _outcome(self, search: Search) -> str | None:
         """How the look ends, if it ends here."""
-        explorer, found, n_own = search.explorer, self.found, self._n_own
+        explorer, found = search.explorer, self.found
         known = found.index_of(explorer) if explorer.is_cold else None
         if known is not None and found.accounts_for(known, *self._own(search)):
             return "known region"
-        if search.has_arrived(n_own):
+        if search.has_arrived(self._n_own):
             gain = found.gain(explorer, self.rng)
             if known is not None and gain < MORE_OF_THE_SAME:
                 return "known region"
             return "negligible mass" if gain < math.exp(-NEGLIGIBLE) else "new region"
         if found.explorers and search.is_hopeless(found.log_total):
             return "negligible mass"
-        late = bool(found.explorers) and n_own >= look_limit(self.measure.dim)
         climbing = not explorer.is_cold and not found.explorers  # may have half of the certificate's share too
         end = self._looking_end + (0.5 * self.settings.certify * self.budget if climbing else 0.0)
-        if late or (self.regions is None and len(self.X) >= end):
+        if self._is_late or (self.regions is None and len(self.X) >= end):
             near = explorer.is_cold and explorer.log_z > found.log_total - NEGLIGIBLE
             return "new region" if near or not found.explorers else "unfinished"
         return None

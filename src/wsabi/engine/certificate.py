@@ -147,6 +147,7 @@ def _models(regions: Regions, proposal: Proposal, rng: np.random.Generator, n_dr
     if wsabi is not None:
         by_wsabi = regions.control(X, log_p + log_unit)
         found, noise = proposal.mean_of(by_wsabi, X, log_p)
+        # Both are the same integral: beyond five standard errors they differ; the fifth allows for errors too small.
         if noise > 0.05 * wsabi or abs(found - wsabi) > 0.2 * wsabi + 5.0 * noise:
             wsabi, variance = None, 0.0
         else:
@@ -161,7 +162,7 @@ def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, fl
         log_mean, log_var = regions.moments()
     except NumericalError:
         return None, 0.0
-    far = not math.isfinite(log_mean) or abs(log_mean - log_unit) > 5.0
+    far = not math.isfinite(log_mean) or abs(log_mean - log_unit) > 5.0  # a hundredfold apart, one of them is nonsense
     if far or log_var - 2.0 * log_mean > 0.0:  # a relative sd above one is no knowledge
         return None, 0.0
     return math.exp(log_mean - log_unit), math.exp(log_var - 2.0 * log_unit)

@@ -10,6 +10,7 @@ what copes with ridges and scales; the prior is known and never modelled, so q c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from wsabi._types import Array, Indices
 from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
 from wsabi.measures import Measure
 
-__all__ = ["Explorer", "Frame"]
+__all__ = ["Explorer", "Frame", "total_log_mass"]
 
 # Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads
 # by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
@@ -28,6 +29,7 @@ GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the 
 MAX_DATA = (
     250  # points in the surrogate, the best near q: factoring 250 costs a millisecond, and the far ones add little
 )
+CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
 WIDER = 1.5
@@ -216,6 +218,7 @@ class Explorer:
         """log ℓ^(1/t)π less its top, and the variance of log ℓ^(1/t), (M,) each, at y (M, D)."""
         mean, variance = self._fitted().predict(Y)
         mean, variance = mean / self.temperature, variance / self.temperature**2
+        # Three temperatures above the best datum at most: a search may expect more than a model may claim.
         log_t = np.minimum(mean, 3.0) - caution * np.sqrt(variance) + self.measure.log_pdf(self.frame.colour(Y))
         with np.errstate(divide="ignore"):
             return log_t + np.log(self._feasible(Y)), variance
@@ -269,8 +272,7 @@ class Explorer:
         shift, factor = np.zeros(dim), np.eye(dim)
         log_mass = -math.inf
         for step in range(15):
-            noise = self.rng.standard_normal((DRAWS, dim))
-            noise *= np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, DRAWS))[:, None]
+            noise = self._student_noise(DRAWS)
             Y = shift + noise @ factor.T
             log_t, variance = self._log_target(Y, caution)
             log_w = log_t - _log_student(noise) + 0.5 * log_det(factor)
@@ -298,6 +300,11 @@ class Explorer:
                 break
         return shift, factor, log_mass
 
+    def _student_noise(self, n: int) -> Array:
+        """n draws, (n, D), of the Student-t of :func:`_log_student`."""
+        noise = self.rng.standard_normal((n, self.measure.dim))
+        return noise * np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, n))[:, None]
+
     # -- the next point -----------------------------------------------------------------------------------------------
 
     def propose(self, pending: Array, candidates: Array | None = None) -> Array:
@@ -305,8 +312,7 @@ class Explorer:
 
         Half an sd of q from any point under way, ``pending`` (P, D), as long as there are such candidates.
         """
-        Y = self.rng.standard_normal((400, self.measure.dim))
-        Y *= np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, 400))[:, None]
+        Y = self._student_noise(CANDIDATES)
         # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
         # sliver, and only a point outside it can say so.
         Y[::4] *= 3.0
@@ -327,3 +333,8 @@ def _log_student(noise: Array) -> Array:
     squares = np.square(noise).sum(axis=1) / WIDER
     constant = math.lgamma(0.5 * (TAIL + dim)) - math.lgamma(0.5 * TAIL) - 0.5 * dim * math.log(TAIL * math.pi * WIDER)
     return np.asarray(constant - 0.5 * (TAIL + dim) * np.log1p(squares / TAIL))
+
+
+def total_log_mass(explorers: Sequence[Explorer]) -> float:
+    """log of the mass in all their regions together, −inf for none."""
+    return float(np.logaddexp.reduce([explorer.log_z for explorer in explorers])) if explorers else -math.inf

@@ -1,4 +1,4 @@
-"""Look: one search from fresh draws of the prior to a region of mass, and the list of what such searches have found."""
+"""Look: one search for a region of mass, from the prior or round a point, and the list of what searches have found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabi._types import Array
 from wsabi.design import spread_design
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer, Frame, total_log_mass
 from wsabi.engine.regions import inflation
 from wsabi.measures import Measure
 from wsabi.result import Look
@@ -41,9 +41,7 @@ class Found:
     @property
     def log_total(self) -> float:
         """log of the mass in all regions, as their surrogates have it."""
-        if not self.explorers:
-            return -math.inf
-        return float(np.logaddexp.reduce([known.log_z for known in self.explorers]))
+        return total_log_mass(self.explorers)
 
     @property
     def spent(self) -> int:

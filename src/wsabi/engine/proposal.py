@@ -55,8 +55,8 @@ class Proposal:
     def mean_of(self, values: Array, X: Array, log_p: Array, *controls: Array) -> tuple[float, float]:
         """∫ values·p du and its standard error, from values (N,) at X (N, D), draws of this p with log density (N,).
 
-        The components of p, and the Gaussians q_k, integrate to one: over p they are control variates whose mean is
-        known (Owen and Zhou, 2000), and values close to a mixture of them are integrated nearly without error.
+        The components of p, and the explorers' Gaussians, integrate to one: over p they are control variates whose mean
+        is known (Owen and Zhou, 2000), and values close to a mixture of them are integrated nearly without error.
         ``controls`` are more of them, (N,) each, less their mean.
         """
         terms = self._students.log_terms(X)

@@ -7,13 +7,13 @@ a Gaussian-measure integral of the kind :mod:`wsabi.integral` solves, in coordin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from wsabi._linalg import NumericalError, square_distances
 from wsabi._types import Array
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer, Frame, total_log_mass
 from wsabi.engine.students import Students, shape_of
 from wsabi.measures import Gaussian, Measure
 from wsabi.sequential import SequentialModel
@@ -48,7 +48,6 @@ class Region:
     model: SequentialModel
     shape: Students
     doubt: Students
-    members: list[int] = field(default_factory=list)
     log_variance: float = math.inf
 
     @property
@@ -108,7 +107,7 @@ class Regions:
     @property
     def log_mass(self) -> float:
         """log of the mass in all regions, as their explorers have it."""
-        return float(np.logaddexp.reduce([part.explorer.log_z for part in self.parts]))
+        return total_log_mass(self.explorers)
 
     @property
     def weights(self) -> Array:
@@ -138,12 +137,11 @@ class Regions:
         first = ~np.any(np.tril(close, -1), axis=1)
         chosen = order[first]
         if len(chosen):
-            part.members = [int(i) for i in chosen]
             part.model.observe(Y[first], self.log_f(X[chosen], log_l[chosen]))
         self._refresh(part)
 
-    def observe(self, index: int, x: Array, log_l: float) -> None:
-        """Add training point number ``index``, x (D,), to the models whose reach it is in."""
+    def observe(self, x: Array, log_l: float) -> None:
+        """Add a training point x (D,) to the models whose reach it is in."""
         X = x[None, :]
         for part in self.parts:
             if part.radius(X)[0] > part.reach:
@@ -152,8 +150,8 @@ class Regions:
             if len(part.model.X) and np.min(square_distances(part.model.X, Y)) < TWIN**2:
                 continue
             part.model.observe(Y, self.log_f(X, np.array([log_l])))
-            part.members.append(index)
-            if len(part.members) % max(1, len(part.members) // 20) == 0:
+            n = len(part.model.X)
+            if n % max(1, n // 20) == 0:
                 self._refresh(part)
 
     def _refresh(self, part: Region) -> None:

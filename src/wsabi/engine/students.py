@@ -1,6 +1,7 @@
 """Mixtures of Student densities: what q is not, a shape that bends, has arms or comes in pieces.
 
-They are drawn from, never integrated against, so nothing asks them to be a Gaussian or smooth.
+They are drawn from, never integrated against, so nothing asks them to be a Gaussian or smooth. Their small matrices are
+factored and inverted all at once by NumPy's stacked routines, which the single ones of `_linalg` are not.
 """
 
 from __future__ import annotations
