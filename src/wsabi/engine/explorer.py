@@ -35,6 +35,7 @@ TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 ti
 WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
+IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
 
 @dataclass(frozen=True)
@@ -172,10 +173,16 @@ class Explorer:
         self._blocked = blocked
 
     def _relevant(self, Y: Array, log_p: Array) -> Indices:
-        """Indices of the data to model: the best of those near q, and never fewer than 2D + 2."""
+        """Indices of the data to model: the best of those near q, and never fewer than 2D + 2.
+
+        While the search is hot its 2D + 2 best count as near wherever they are: a q that has shrunk away from them
+        would forget that there is anything better, heat up again and go in circles.
+        """
         dim = Y.shape[1]
         radius = np.sqrt(np.square(Y).sum(axis=1))
         near = radius <= 6.0 + 2.0 * math.sqrt(dim)  # far outside q, whose own points lie within √D + 3
+        if self.temperature > 1.0:
+            near |= log_p >= np.sort(log_p)[-min(2 * dim + 2, len(log_p))]
         order = np.lexsort((-log_p, np.where(near, 0.0, radius)))
         return order[: max(2 * dim + 2, min(MAX_DATA, int(near.sum())))]
 
@@ -244,7 +251,7 @@ class Explorer:
         """Fit the surrogate and move q to the moments of its tempered posterior."""
         self.fit(X, log_l, learn=True)
         shift, factor, log_mass = self._matched_moments(CAUTION)
-        if self.greedy and self.doubt > 2.0:  # temperatures: what was found there is mostly ignorance
+        if self.doubt > IGNORANT:
             shift, factor, log_mass = self._matched_moments(4.0 * CAUTION)
         # One step moves q by no more than its own size, stretches it no more than threefold along an axis, and no more
         # than doubles its volume: beyond, the surrogate was extrapolating.
@@ -280,23 +287,21 @@ class Explorer:
             if not math.isfinite(top):
                 self.doubt = math.inf
                 return shift, 0.5 * factor, -math.inf
-            w = np.exp(log_w - top)
-            w = np.minimum(w, w.sum() / math.sqrt(DRAWS))  # truncated importance sampling bounds any one weight
+            w = _truncated(log_w - top)
             log_mass = top + math.log(float(w.mean()))
-            ess = float(w.sum() ** 2 / np.square(w).sum())
+            self.doubt = float(w @ np.sqrt(variance)) / float(w.sum())
+            # Weights too uneven for D moments are flattened until they are not: q goes part of the way, and the next
+            # step starts from there.
+            power = _flattening(log_w - top, 3.0 * dim + 10.0)
+            w = _truncated(power * (log_w - top))
             w /= w.sum()
-            self.doubt = float(w @ np.sqrt(variance))
             mean = w @ Y
             cov = (Y - mean).T @ ((Y - mean) * w[:, None])
-            # With too few effective draws for D moments, step only part of the way, and inwards.
-            trust = min(1.0, ess / (3.0 * dim + 10.0))
-            cov = trust * cov + (1.0 - trust) * 0.5 * (factor @ factor.T)
-            mean = trust * mean + (1.0 - trust) * shift
             cov[np.diag_indices(dim)] += 1e-6 * np.trace(cov) / dim
             new_factor = cholesky(cov)
             moved = divergence(solve_lower(factor, mean - shift), solve_lower(factor, new_factor))
             shift, factor = mean, new_factor
-            if trust == 1.0 and step >= 2 and moved < 0.02 * dim:
+            if power == 1.0 and step >= 2 and moved < 0.02 * dim:
                 break
         return shift, factor, log_mass
 
@@ -316,6 +321,9 @@ class Explorer:
         # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
         # sliver, and only a point outside it can say so.
         Y[::4] *= 3.0
+        # Draws of q lie in a shell √D from its centre. Half are drawn in to fill the ball: where the surrogate expects
+        # much more inside than on the shell, that is where ℓ^(1/t)π has most to say.
+        Y[1::2] *= self.rng.uniform(size=(len(Y[1::2]), 1))
         X = self.frame.colour(Y)
         if candidates is not None:
             X = np.concatenate([X, candidates])
@@ -333,6 +341,28 @@ def _log_student(noise: Array) -> Array:
     squares = np.square(noise).sum(axis=1) / WIDER
     constant = math.lgamma(0.5 * (TAIL + dim)) - math.lgamma(0.5 * TAIL) - 0.5 * dim * math.log(TAIL * math.pi * WIDER)
     return np.asarray(constant - 0.5 * (TAIL + dim) * np.log1p(squares / TAIL))
+
+
+def _truncated(log_w: Array) -> Array:
+    """exp(log_w), (M,), none of them above M^−½ of their sum: no single draw decides."""
+    w = np.exp(log_w)
+    return np.asarray(np.minimum(w, w.sum() / math.sqrt(len(w))))
+
+
+def _flattening(log_w: Array, wanted: float) -> float:
+    """The largest β ≤ 1 for which the weights exp(β log_w), (M,) at most zero, count for ``wanted`` draws."""
+
+    def effective(power: float) -> float:
+        w = _truncated(power * log_w)
+        return float(w.sum() ** 2 / np.square(w).sum())
+
+    if effective(1.0) >= wanted:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(10):  # to a thousandth
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if effective(middle) >= wanted else (low, middle)
+    return low
 
 
 def total_log_mass(explorers: Sequence[Explorer]) -> float:

@@ -1,0 +1,127 @@
+"""How q follows the surrogate: weights too uneven for moments, ignorance, and a valley that narrows on the way down."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabi.engine import explorer as module
+from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.looking import Search
+from wsabi.measures import Gaussian
+
+
+def effective_size(log_w: np.ndarray) -> float:
+    """(Σw)²/Σw² of weights held to M^−½ of their sum."""
+    w = np.exp(log_w)
+    w = np.minimum(w, w.sum() / math.sqrt(len(w)))
+    return float(w.sum() ** 2 / np.square(w).sum())
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 200.0), st.floats(5.0, 80.0))
+def test_flattened_weights_count_for_as_many_as_wanted_and_no_flatter(seed: int, spread: float, wanted: float) -> None:
+    log_w = spread * np.random.default_rng(seed).standard_normal(600)
+    log_w -= log_w.max()
+    power = module._flattening(log_w, wanted)
+    assert 0.0 <= power <= 1.0
+    assert effective_size(power * log_w) >= wanted
+    if power < 1.0:  # to a thousandth: a little steeper would be too few
+        assert effective_size((power + 2e-3) * log_w) < wanted * (1.0 + 1e-9) or power + 2e-3 > 1.0
+
+
+def test_even_weights_are_left_as_they_are() -> None:
+    assert module._flattening(np.zeros(600), 100.0) == 1.0
+
+
+@pytest.mark.parametrize("hot", [True, False])
+def test_a_hot_search_does_not_lose_sight_of_its_best_points(hot: bool) -> None:
+    """Good values far outside q are modelled while the search is hot; a cold one leaves them to another region."""
+    explorer = Explorer(Gaussian(np.zeros(2)), np.random.default_rng(0))
+    explorer.temperature = 3.0 if hot else 1.0
+    explorer.frame = Frame.of(np.zeros(2), 1e-4 * np.eye(2))
+    near = 0.01 * np.random.default_rng(1).standard_normal((30, 2))
+    far = np.array([[2.0, 1.0], [2.1, 1.0], [2.0, 1.1]])
+    log_p = np.append(np.full(30, -50.0), np.zeros(3))
+    kept = explorer._relevant(explorer.frame.whiten(np.concatenate([near, far])), log_p)
+    assert set(kept) >= set(range(30))
+    assert (set(kept) >= {30, 31, 32}) == hot
+
+
+def test_ignorance_makes_the_search_more_cautious(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moments that rest on what the surrogate does not know are taken again with four times the caution."""
+    explorer = Explorer(Gaussian(np.zeros(2)), np.random.default_rng(0))
+    X = np.random.default_rng(1).standard_normal((12, 2))
+    asked: list[float] = []
+    honest = Explorer._matched_moments
+
+    def recorded(self: Explorer, caution: float) -> tuple[np.ndarray, np.ndarray, float]:
+        asked.append(caution)
+        moments = honest(self, caution)
+        self.doubt = doubt
+        return moments
+
+    monkeypatch.setattr(Explorer, "_matched_moments", recorded)
+    for doubt, expected in ((1.9, [0.5]), (2.1, [0.5, 2.0])):  # noqa: B007 (read by `recorded`)
+        asked.clear()
+        explorer.match(X, -0.5 * np.square(X).sum(axis=1))
+        assert asked == expected
+
+
+def test_half_of_the_candidates_fill_the_ball(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In twelve dimensions draws of q all lie in a shell; the point of most doubt may lie well inside it."""
+    dim = 12
+    explorer = Explorer(Gaussian(np.zeros(dim)), np.random.default_rng(0))
+    seen: list[np.ndarray] = []
+
+    def log_doubt(self: Explorer, X: np.ndarray) -> np.ndarray:
+        seen.append(X)
+        return -np.square(X).sum(axis=1)
+
+    monkeypatch.setattr(Explorer, "log_doubt", log_doubt)
+    x = explorer.propose(np.empty((0, dim)))
+    radii = np.linalg.norm(seen[0], axis=1)
+    assert np.mean(radii < 0.5 * math.sqrt(dim)) > 0.15  # a quarter of all: half of half
+    assert np.mean(radii > math.sqrt(dim)) > 0.3
+    assert np.linalg.norm(x) < 0.3
+
+
+def narrowing_valley(dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features and observations of a linear regression whose noise is unknown too."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((3 * dim, dim - 1))
+    return A, A @ rng.standard_normal(dim - 1) + 0.2 * rng.standard_normal(3 * dim)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_valley_that_narrows_on_the_way_down_is_followed_to_its_end(seed: int) -> None:
+    """Ten coefficients and the noise of a regression: q must shrink by tens in width, and not away from its data.
+
+    The posterior's mode given the noise is the ridge estimate; the mean of q lies within a sd of it in every direction
+    at least on average.
+    """
+    dim, scale = 10, 2.0
+    A, y = narrowing_valley(dim, seed)
+    measure = Gaussian(np.zeros(dim))
+    rng = np.random.default_rng(seed)
+    search = Search(measure, rng, first=True)
+    X, log_l = np.empty((0, dim)), np.empty(0)
+
+    def value(u: np.ndarray) -> float:
+        log_sd = u[-1] - 0.5
+        return float(-0.5 * np.square((y - scale * A @ u[:-1]) * math.exp(-log_sd)).sum() - len(y) * log_sd)
+
+    while not search.explorer.is_cold and len(X) < 450:
+        u = search.next_point(X, np.empty((0, dim)), rng)
+        X, log_l = np.concatenate([X, u[None]]), np.append(log_l, value(u))
+        if not search.design and len(X) >= search.n_handed:
+            search.learn(X, log_l, len(X), float(np.max(log_l + measure.log_pdf(X))))
+    assert search.explorer.is_cold
+    noise = math.exp(search.explorer.frame.mean[-1] - 0.5)
+    precision = np.square(scale / noise) * A.T @ A + np.eye(dim - 1)
+    ridge = np.linalg.solve(precision, scale / noise**2 * A.T @ y)
+    away = search.explorer.frame.mean[:-1] - ridge
+    assert away @ precision @ away < dim
