@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wsabi
 from wsabi.engine import explorer as module
 from wsabi.engine.explorer import Explorer, Frame
 from wsabi.engine.looking import Search
@@ -49,6 +50,46 @@ def test_a_hot_search_does_not_lose_sight_of_its_best_points(hot: bool) -> None:
     kept = explorer._relevant(explorer.frame.whiten(np.concatenate([near, far])), log_p)
     assert set(kept) >= set(range(30))
     assert (set(kept) >= {30, 31, 32}) == hot
+
+
+def test_of_too_many_data_the_best_half_is_kept_and_an_even_choice_of_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The low ones are walls: without them nothing tells the surrogate that it must not rise again."""
+    monkeypatch.setattr(module, "MAX_DATA", 40)
+    explorer = Explorer(Gaussian(np.zeros(2)), np.random.default_rng(0))
+    explorer.temperature = 1.0
+    log_p = -np.random.default_rng(1).permutation(200).astype(float)
+    kept = explorer._relevant(np.random.default_rng(2).standard_normal((200, 2)), log_p)
+    ranks = np.sort(-log_p[kept])
+    assert len(kept) == len(set(kept)) == 40
+    assert list(ranks[:20]) == list(range(20))
+    assert ranks[-1] == 199
+    assert np.all(np.diff(ranks[20:]) < 11)  # 180 ranks in 19 steps
+    few = explorer._relevant(np.random.default_rng(2).standard_normal((30, 2)), log_p[:30])
+    assert sorted(few) == list(range(30))
+
+
+def test_walls_keep_a_surrogate_of_many_data_from_rising_again() -> None:
+    """Robust regression in 12-D: with the best data alone the model was two to nine nats off after 800 evaluations.
+
+    What is left, a fifth of a nat and more claimed, is what so few evaluations can tell of twelve dimensions.
+    """
+    dim = 12
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((60, dim - 1))
+    y = A @ rng.standard_normal(dim - 1) + 0.3 * rng.standard_t(3, 60)
+
+    def value(u: np.ndarray) -> float:
+        log_sd = u[-1] - 0.5
+        t = (y - 2.0 * A @ u[:-1]) * math.exp(-log_sd)
+        return float(-2.5 * np.log1p(np.square(t) / 4.0).sum() - len(y) * log_sd)
+
+    result = wsabi.integrate(value, wsabi.Gaussian(np.zeros(dim)), budget=700, rng=0, tol=0)
+    assert result.certificate is not None
+    assert result.certificate.doubt < 0.6
+    assert abs(result.certificate.difference) < 3.0
+    assert result.certificate.effective_sample_size > 0.2 * result.certificate.n_points
 
 
 def test_ignorance_makes_the_search_more_cautious(monkeypatch: pytest.MonkeyPatch) -> None:

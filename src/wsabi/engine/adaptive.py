@@ -370,15 +370,16 @@ class AdaptiveModel:
 
     # -- what is known of Z -------------------------------------------------------------------------------------------
 
-    def estimate(self, n_draws: int = 1000) -> Certificate | None:
-        """The combined estimate, or None while looking has not found a region."""
+    def estimate(self, n_draws: int = 1000, most_draws: int = 4000) -> Certificate | None:
+        """The combined estimate, or None while looking has not found a region; draws as in :func:`certify`."""
         if self.regions is None:
             return None
         fresh = ~self._training
         # A stream of its own: asking for the estimate must not change the points that follow.
         rng = np.random.default_rng(len(self.X))
         log_p = log_mixture(self._proposals, self.drawn_from[fresh], self.X[fresh])
-        relative = certify(self.regions, self._proposals[-1], self.X[fresh], self.log_l[fresh], log_p, rng, n_draws)
+        points, values = self.X[fresh], self.log_l[fresh]
+        relative = certify(self.regions, self._proposals[-1], points, values, log_p, rng, n_draws, most_draws)
         return dataclasses.replace(
             relative,
             log_z=relative.log_z + self.offset,

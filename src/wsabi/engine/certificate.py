@@ -44,8 +44,12 @@ def certify(
     log_p: Array,
     rng: np.random.Generator,
     n_draws: int,
+    most_draws: int = 0,
 ) -> Certificate:
     """Combine the models' integral with the fresh points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
+
+    The surrogate is integrated by n_draws of p, and by four times as many while that is what limits, until they are
+    ``most_draws``.
 
     The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)², the
     latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
@@ -54,8 +58,9 @@ def certify(
     models' errors.
     """
     models = _models(regions, proposal, rng, n_draws)
-    if models.surrogate_error > max(3.0 * RESOLUTION, 0.5 * LEFT_OVER * models.doubt) * models.surrogate:
-        models = _models(regions, proposal, rng, 4 * n_draws)  # Monte Carlo on the surrogate must not be what limits
+    while models.surrogate_error > models.tolerable_error and n_draws < most_draws:
+        n_draws *= 4
+        models = _models(regions, proposal, rng, n_draws)
     log_weights = log_l + regions.measure.log_pdf(X) - log_p
     fresh = _fresh(models, regions, X, log_weights, log_p)
     share = fresh.share if fresh is not None else models.share_by_claim
@@ -107,6 +112,11 @@ class _Models:
     wsabi: float | None
     wsabi_variance: float
     doubt: float
+
+    @property
+    def tolerable_error(self) -> float:
+        """Monte Carlo error of the surrogate's integral that is not what limits: a quarter of the least claim."""
+        return max(RESOLUTION, 0.25 * LEFT_OVER * self.doubt) * self.surrogate
 
     @property
     def share_by_claim(self) -> float:

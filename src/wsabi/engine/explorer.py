@@ -26,9 +26,7 @@ __all__ = ["Explorer", "Frame", "total_log_mass"]
 # by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
 SPAN = 5.0
 GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the first hill
-MAX_DATA = (
-    250  # points in the surrogate, the best near q: factoring 250 costs a millisecond, and the far ones add little
-)
+MAX_DATA = 350  # points in the surrogate: factoring them costs three milliseconds, and all else grows with their square
 CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
@@ -173,18 +171,23 @@ class Explorer:
         self._blocked = blocked
 
     def _relevant(self, Y: Array, log_p: Array) -> Indices:
-        """Indices of the data to model: the best of those near q, and never fewer than 2D + 2.
+        """Indices of the data to model: all near q, and never fewer than 2D + 2.
 
-        While the search is hot its 2D + 2 best count as near wherever they are: a q that has shrunk away from them
-        would forget that there is anything better, heat up again and go in circles.
+        Where they are too many, the best half of what can be had and an even choice of the rest: without the walls
+        that the low ones are, the surrogate may rise again beyond the good ones. While the search is hot its 2D + 2
+        best count as near wherever they are: a q that has shrunk away from them would forget that there is anything
+        better, heat up again and go in circles.
         """
         dim = Y.shape[1]
         radius = np.sqrt(np.square(Y).sum(axis=1))
         near = radius <= 6.0 + 2.0 * math.sqrt(dim)  # far outside q, whose own points lie within √D + 3
         if self.temperature > 1.0:
             near |= log_p >= np.sort(log_p)[-min(2 * dim + 2, len(log_p))]
-        order = np.lexsort((-log_p, np.where(near, 0.0, radius)))
-        return order[: max(2 * dim + 2, min(MAX_DATA, int(near.sum())))]
+        order = np.lexsort((-log_p, np.where(near, 0.0, radius)))[: max(2 * dim + 2, int(near.sum()))]
+        head = max(MAX_DATA // 2, 2 * dim + 2)
+        rest = order[head:]
+        evenly = np.linspace(0, len(rest) - 1, min(len(rest), MAX_DATA - head)).astype(np.intp)
+        return np.concatenate([order[:head], rest[evenly]])
 
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
         """log ℓ by the surrogate and its sd in nats, (M,) each, at X (M, D); a nat above the best datum at most.
