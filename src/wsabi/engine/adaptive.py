@@ -242,6 +242,7 @@ class AdaptiveModel:
         if search.design or self._n_own < search.n_handed:
             return
         if int(np.isfinite(own_l).sum()) < self.measure.dim + 2:
+            search.find_foothold(own_X, own_l)
             if self._is_late:
                 self._end_look(search, "unfinished")
             return

@@ -208,6 +208,7 @@ class Search:
         else:
             self.explorer.frame = Frame.of(around, 0.25**2 * measure.cov)  # between a region's width and the prior's
             self.design = list(self.explorer.frame.colour(rng.standard_normal((2 * dim + 1, dim))))
+        self.foothold: tuple[Array, float] | None = None  # a feasible point where few are, and how far it is safe
         self._matched_at = 0
         self._calm_since: int | None = None
         self._calm_log_z = -math.inf
@@ -223,8 +224,23 @@ class Search:
                 self.n_handed += 1
                 return np.asarray(x)
         if self.explorer.surrogate is None:  # too little that is finite to fit anything to
-            return np.asarray(self.measure.sample(1, rng)[0])
+            return self._anywhere(rng)
         return self.explorer.propose(pending)
+
+    def _anywhere(self, rng: np.random.Generator) -> Array:
+        """A draw (D,) of the prior or, every other time once a feasible point is known, one round that point."""
+        x = self.measure.sample(1, rng)[0]
+        if self.foothold is None or rng.uniform() < 0.5:
+            return np.asarray(x)
+        centre, reach = self.foothold
+        return np.asarray(centre + reach / math.sqrt(len(x)) * rng.standard_normal(len(x)))
+
+    def find_foothold(self, X: Array, log_l: Array) -> None:
+        """Note the best feasible of X (N, D), log ℓ (N,), and how far from it the nearest infeasible one is."""
+        feasible = np.isfinite(log_l)
+        if np.any(feasible) and not np.all(feasible):
+            best = X[feasible][int(np.argmax((log_l + self.measure.log_pdf(X))[feasible]))]
+            self.foothold = best, float(np.min(np.linalg.norm(X[~feasible] - best, axis=1)))
 
     def learn(self, X: Array, log_l: Array, n_own: int, best: float) -> None:
         """Let the explorer learn from X (N, D), log ℓ (N,); n_own points are the look's own, ``best`` their best ℓπ.
