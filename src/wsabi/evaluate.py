@@ -14,7 +14,12 @@ from wsabi.priors import named_arguments
 if TYPE_CHECKING:
     from wsabi.result import Result
 
-__all__ = ["LikelihoodError", "bad_values", "evaluator"]
+__all__ = ["LikelihoodError", "bad_values", "checked_slope", "evaluator", "gradient_evaluator"]
+
+NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
+CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
+CHECK_STEP = 1e-2  # and the length, in prior sds, of the step to get there: where it would be longer, none is taken
+WEIGHT_STEP = 1e-5  # for differences of the weight of a LogDensity: its cost is not that of the likelihood
 
 
 class LikelihoodError(RuntimeError):
@@ -66,6 +71,112 @@ def evaluator(log_likelihood: Callable[..., Any], chart: Chart, *, vectorized: b
         return values
 
     return together if vectorized else one_by_one
+
+
+def gradient_evaluator(grad: Callable[..., Any], chart: Chart, *, vectorized: bool) -> Callable[[Array], Array]:
+    """A function from u (D,) to ∇_u log ℓ(x(u)), (D,), in base coordinates, the weight of a ``LogDensity`` included.
+
+    (∇_u)_d = ∂log ℓ/∂x_d · dx_d/du_d
+
+    Raises
+    ------
+    TypeError
+        If ``grad`` is no function, or the prior's map mixes the coordinates (:class:`~wsabi.priors.Transform`).
+    """
+    if not callable(grad):
+        raise TypeError(f"grad must be callable; got {type(grad).__name__}.")
+    if not chart.separable:
+        raise TypeError("grad needs a prior that gives each parameter by itself; a Transform mixes them.")
+
+    def in_base(u: Array) -> Array:
+        U = u[None, :]
+        x = chart.to_user(U)[0]
+        scales = np.exp(chart.log_jacobian_diag(U)[0])
+        gradient = _call_gradient(grad, x, chart, vectorized=vectorized) * scales
+        return gradient if chart.target is None else np.asarray(gradient + _weight_gradient(chart, u))
+
+    return in_base
+
+
+def checked_slope(
+    value: Callable[[Array], float], gradient: Callable[[Array], Array], chart: Chart
+) -> Callable[[Array], tuple[float, Array]]:
+    """A function from u (D,) to log ℓ and its gradient (D,), zero where ℓ = 0, in base coordinates.
+
+    The first gradient g that is steep enough is checked along itself, n = g/|g|, which takes one evaluation more:
+
+    log ℓ(u + hn) − log ℓ(u) = ½h (g + g')·n + O(h³), with g' the gradient at u + hn.
+
+    Raises
+    ------
+    LikelihoodError
+        If the two sides differ by more than a quarter.
+    """
+    checked = False
+
+    def slope(u: Array) -> tuple[float, Array]:
+        nonlocal checked
+        log_l = value(u)
+        if log_l == -np.inf:
+            return log_l, np.zeros_like(u)
+        g = gradient(u)
+        if not checked:
+            checked = fits(u, log_l, g)
+        return log_l, g
+
+    def fits(u: Array, log_l: float, g: Array) -> bool:
+        noise, steepness = NOISE * abs(log_l), float(np.linalg.norm(g))
+        wanted = CHECK_RISE + 10.0 * noise
+        if wanted > CHECK_STEP * steepness:
+            return False
+        step = wanted / steepness
+        there = u + step * g / steepness
+        rise = value(there) - log_l
+        if rise == -np.inf:
+            return False
+        ends = np.array([steepness, gradient(there) @ g / steepness])
+        expected = 0.5 * step * float(ends.sum())
+        # Near a mode the two ends may cancel; what is left of them then says little.
+        allowed = 0.25 * max(abs(rise), abs(expected)) + 0.02 * step * float(np.max(np.abs(ends))) + noise
+        if abs(rise - expected) > allowed:
+            x = chart.to_user(u[None, :])[0]
+            raise LikelihoodError(
+                f"grad is not the gradient of log_likelihood at x = {_describe(x)}: on a short step along it, "
+                f"log_likelihood changes by {rise:.3g} where grad says {expected:.3g}.",
+                x,
+            )
+        return True
+
+    return slope
+
+
+def _weight_gradient(chart: Chart, u: Array) -> Array:
+    """∇ log w (D,) at u (D,), by central differences, or one-sided ones at the edge of the support."""
+    steps = WEIGHT_STEP * np.eye(len(u))
+    here = chart.log_weight(u[None, :])
+    ahead, behind = chart.log_weight(u + steps), chart.log_weight(u - steps)
+    n_steps = np.isfinite(ahead).astype(np.float64) + np.isfinite(behind)
+    rise = np.where(np.isfinite(ahead), ahead, here) - np.where(np.isfinite(behind), behind, here)
+    return np.asarray(rise / (WEIGHT_STEP * np.maximum(n_steps, 1.0)))
+
+
+def _call_gradient(grad: Callable[..., Any], x: Array, chart: Chart, *, vectorized: bool) -> Array:
+    """∇ log ℓ (D,) at x (D,), from an array or, where the prior is a dict, from a dict of the same names."""
+    point = x[None, :] if vectorized else x
+    try:
+        returned = grad(named_arguments(chart.names, point) if chart.keyed else point.copy())
+        if isinstance(returned, dict):
+            returned = np.stack([np.asarray(returned[name], dtype=np.float64) for name in chart.names], axis=-1)
+        gradient = np.asarray(returned, dtype=np.float64)
+    except Exception as error:
+        message = f"grad raised {type(error).__name__} at x = {_describe(x)}: {error}"
+        raise LikelihoodError(message, x.copy()) from error
+    if gradient.shape != point.shape or not np.all(np.isfinite(gradient)):
+        what = f"shape {gradient.shape}" if gradient.shape != point.shape else _describe(gradient)
+        raise LikelihoodError(
+            f"grad returned {what} at x = {_describe(x)}; expected finite numbers of shape {point.shape}.", x.copy()
+        )
+    return gradient.reshape(x.shape)
 
 
 def _describe(x: Array) -> str:

@@ -14,9 +14,10 @@ from wsabi._linalg import NumericalError
 from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.engine.ascent import Slope
 from wsabi.engine.certificate import MIN_POINTS
 from wsabi.estimate import concluded, estimate_of, posterior_of, warnings_of
-from wsabi.evaluate import LikelihoodError, bad_values, evaluator
+from wsabi.evaluate import LikelihoodError, bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.kernels import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, whole_number
 from wsabi.priors import as_prior
@@ -41,6 +42,10 @@ class Progress:
     seconds: float
     log_z: float
     log_z_std: float
+
+
+class _TimeUpError(Exception):
+    """The seconds for this run are used up."""
 
 
 class Integrator:
@@ -270,6 +275,7 @@ class Integrator:
         budget: int | None = None,
         max_seconds: float | None = None,
         tol: float | None = None,
+        grad: Callable[..., Any] | None = None,
         vectorized: bool = False,
         batch: int = 1,
         callback: Callable[[Progress], object] | None = None,
@@ -287,20 +293,28 @@ class Integrator:
             tol = DEFAULT_TOL if tol is None else tol
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
         deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
+
+        def report() -> None:
+            if callback is not None:
+                callback(self._progress(total))
+            if time.perf_counter() >= deadline:
+                raise _TimeUpError
+
+        slope = None if grad is None else self._slope(grad, evaluate, report, vectorized=vectorized)
         reason: Reason = "budget"
         try:
             while self.n_evals < total:
+                if slope is not None and self._climb(slope, total - self.n_evals):
+                    continue
                 if not self._step(evaluate, min(batch, total - self.n_evals)):
                     reason = "interrupted"
                     break
-                if callback is not None:
-                    callback(self._progress(total))
-                if time.perf_counter() >= deadline:
-                    reason = "time"
-                    break
+                report()
                 if tol and self._settled(tol):
                     reason = "tolerance"
                     break
+        except _TimeUpError:
+            reason = "time"
         except KeyboardInterrupt:
             self._model.recover()
             reason = "interrupted"
@@ -333,6 +347,32 @@ class Integrator:
                 self.forget(X[~done])
                 self._postponed[:0] = list(zip(X[~done], U[~done], strict=True))
         return True
+
+    def _slope(
+        self, grad: Callable[..., Any], evaluate: Callable[..., Array], report: Callable[[], None], *, vectorized: bool
+    ) -> Slope:
+        """From u (D,) to log ℓ and its gradient, in base coordinates; what has to be evaluated is told and reported."""
+        if self.settings.measure != "adaptive":
+            raise ValueError(
+                f'grad is of no use to measure="{self.settings.measure}", which does not look for the mass: leave grad '
+                'out, or take measure="adaptive".'
+            )
+
+        def value(u: Array) -> float:
+            known = self._seen.get(u.tobytes())
+            if known is None:
+                known = self.n_evals
+                X = self._chart.to_user(u[None, :]) + 0.0
+                values = evaluate(X)
+                self._pending[X[0].tobytes()] = u
+                self.tell(X, values)
+                report()
+            return float(self._log_l[known]) + float(self._chart.log_weight(u[None, :])[0])
+
+        return checked_slope(value, gradient_evaluator(grad, self._chart, vectorized=vectorized), self._chart)
+
+    def _climb(self, slope: Slope, left: int) -> bool:
+        return isinstance(self._model, AdaptiveModel) and self._model.climb(slope, left)
 
     def _settled(self, tol: float) -> bool:
         """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
@@ -372,6 +412,7 @@ def integrate(
     tol: float | None = None,
     rng: Seed = None,
     settings: Settings | None = None,
+    grad: Callable[..., Any] | None = None,
     vectorized: bool = False,
     batch: int = 1,
     start: Result | None = None,
@@ -390,6 +431,10 @@ def integrate(
         under the prior, whose claim nothing checks; 0 spends the whole budget.
     rng : seed, Generator or None.
     settings : the algorithm's choices.
+    grad : the gradient of ``log_likelihood``, taking what that takes and returning one number for each parameter, (D,)
+        or with ``vectorized`` (N, D), or a dict of the names. Looks for the mass then climb by it, in some tens of
+        evaluations; it is called at those points only, once at each, and the budget does not count it. For the
+        adaptive measure, and any prior but ``Transform``.
     batch : points chosen at a time, each aware of the others.
     start : result of an earlier run with the same prior: its evaluations are used, none is repeated.
     callback : called with a :class:`Progress` after each batch.
@@ -397,7 +442,8 @@ def integrate(
     Raises
     ------
     LikelihoodError
-        If the likelihood raises or returns NaN, +inf or a wrong shape; carries the point and the result so far.
+        If the likelihood raises or returns NaN, +inf or a wrong shape, or ``grad`` does or is not its gradient; carries
+        the point and the result so far.
     NoMassFound
         If every value is −inf.
 
@@ -416,6 +462,7 @@ def integrate(
         budget=budget,
         max_seconds=max_seconds,
         tol=tol,
+        grad=grad,
         vectorized=vectorized,
         batch=batch,
         callback=callback,

@@ -17,6 +17,7 @@ import numpy as np
 
 from wsabi._linalg import NumericalError
 from wsabi._types import Array, Mask
+from wsabi.engine.ascent import Slope, climb
 from wsabi.engine.certificate import MIN_POINTS, certify
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.looking import MORE_OF_THE_SAME, NEGLIGIBLE, Found, Search, look_limit
@@ -174,6 +175,32 @@ class AdaptiveModel:
             self._search = self._new_search()
 
     # -- looking ------------------------------------------------------------------------------------------------------
+
+    def climb(self, slope: Slope, left: int) -> bool:
+        """Let the look under way climb by gradients, if its design is told and it has not; whether it did.
+
+        ``slope`` evaluates, and tells this model what it found, before it returns; that takes one evaluation, or two
+        where the gradient is checked. There are ``left`` of them. A climb broken off by an error of ``slope`` is begun
+        again, from the best point by then.
+        """
+        search = self._search
+        if search is None or search.climbed or search.design or self._n_own < search.n_handed:
+            return False
+        X, log_l = self._own(search)
+        limit = min(look_limit(self.measure.dim), left) // 2
+        if limit < 1 or not np.any(np.isfinite(log_l)):
+            return False
+        start = X[int(np.argmax(log_l + self.measure.log_pdf(X)))]
+        number, before = len(self.looks), len(self.X)
+        try:
+            summit = climb(slope, self.measure, start, limit)
+        finally:  # all that was told on the way is the look's own
+            self.asked_by[before:] = number
+            search.n_handed = self._n_own
+        search.climbed = True
+        if summit is not None:
+            search.start_from(summit, self.rng)
+        return True
 
     def _new_search(self, around: Array | None = None) -> Search:
         first = not self.looks

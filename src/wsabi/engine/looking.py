@@ -9,6 +9,7 @@ import numpy as np
 
 from wsabi._types import Array
 from wsabi.design import spread_design
+from wsabi.engine.ascent import Summit
 from wsabi.engine.explorer import Explorer, Frame, total_log_mass
 from wsabi.engine.regions import inflation
 from wsabi.measures import Measure
@@ -208,6 +209,7 @@ class Search:
         else:
             self.explorer.frame = Frame.of(around, 0.25**2 * measure.cov)  # between a region's width and the prior's
             self.design = list(self.explorer.frame.colour(rng.standard_normal((2 * dim + 1, dim))))
+        self.climbed = False
         self.foothold: tuple[Array, float] | None = None  # a feasible point where few are, and how far it is safe
         self._matched_at = 0
         self._calm_since: int | None = None
@@ -241,6 +243,12 @@ class Search:
         if np.any(feasible) and not np.all(feasible):
             best = X[feasible][int(np.argmax((log_l + self.measure.log_pdf(X))[feasible]))]
             self.foothold = best, float(np.min(np.linalg.norm(X[~feasible] - best, axis=1)))
+
+    def start_from(self, summit: Summit, rng: np.random.Generator) -> None:
+        """Begin with q at a mode that was climbed by gradients; D + 2 draws of it complete what a surrogate needs."""
+        self.explorer.frame = Frame.of(summit.mean, summit.cov)
+        dim = self.measure.dim
+        self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
 
     def learn(self, X: Array, log_l: Array, n_own: int, best: float) -> None:
         """Let the explorer learn from X (N, D), log ℓ (N,); n_own points are the look's own, ``best`` their best ℓπ.
