@@ -19,6 +19,7 @@ __all__ = ["LikelihoodError", "bad_values", "checked_slope", "evaluator", "gradi
 NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
 CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
 CHECK_STEP = 1e-2  # and the length, in prior sds, of the step to get there: where it would be longer, none is taken
+RESOLUTION = 1e-6  # of x: a shorter step single precision cannot tell either
 WEIGHT_STEP = 1e-5  # for differences of the weight of a LogDensity: its cost is not that of the likelihood
 
 
@@ -124,12 +125,18 @@ def checked_slope(
             checked = fits(u, log_l, g)
         return log_l, g
 
+    def shortest(u: Array, direction: Array) -> float:
+        x, there = chart.to_user(np.stack([u, u + CHECK_STEP * direction]))
+        return CHECK_STEP * RESOLUTION * float(np.max(np.abs(x))) / max(float(np.max(np.abs(there - x))), 1e-300)
+
     def fits(u: Array, log_l: float, g: Array) -> bool:
         noise, steepness = NOISE * abs(log_l), float(np.linalg.norm(g))
         wanted = CHECK_RISE + 10.0 * noise
         if wanted > CHECK_STEP * steepness:
             return False
-        step = wanted / steepness
+        step = max(wanted / steepness, shortest(u, g / steepness))
+        if step > CHECK_STEP:
+            return False
         there = u + step * g / steepness
         rise = value(there) - log_l
         if rise == -np.inf:
@@ -166,11 +173,11 @@ def _call_gradient(grad: Callable[..., Any], x: Array, chart: Chart, *, vectoriz
     try:
         returned = grad(named_arguments(chart.names, point) if chart.keyed else point.copy())
         if isinstance(returned, dict):
-            returned = np.stack([np.asarray(returned[name], dtype=np.float64) for name in chart.names], axis=-1)
-        gradient = np.asarray(returned, dtype=np.float64)
+            returned = np.stack([np.asarray(returned[name]) for name in chart.names], axis=-1)
     except Exception as error:
         message = f"grad raised {type(error).__name__} at x = {_describe(x)}: {error}"
         raise LikelihoodError(message, x.copy()) from error
+    gradient = _as_floats(returned, x, "grad")
     if gradient.shape != point.shape or not np.all(np.isfinite(gradient)):
         what = f"shape {gradient.shape}" if gradient.shape != point.shape else _describe(gradient)
         raise LikelihoodError(
@@ -216,8 +223,8 @@ def _call_vectorized(log_likelihood: Callable[..., Any], argument: Any, X: Array
     return values
 
 
-def _as_floats(returned: Any, x: Array) -> Array:
-    """What the likelihood returned as float64; None, text and complex numbers are refused rather than converted."""
+def _as_floats(returned: Any, x: Array, name: str = "log_likelihood") -> Array:
+    """What a function of the user's returned, as float64; None, text and complex numbers are refused, not converted."""
     try:
         array = np.asarray(returned)
         if array.dtype.kind in "biuf" or (array.dtype == object and array.size and None not in array.ravel().tolist()):
@@ -225,7 +232,7 @@ def _as_floats(returned: Any, x: Array) -> Array:
     except (TypeError, ValueError):
         pass  # ragged lists and objects that are no numbers
     what = "None (is a return missing?)" if returned is None else f"{type(returned).__name__} {returned!r}"
-    raise LikelihoodError(f"log_likelihood returned {what} at x = {_describe(x)}; expected a real number.", x.copy())
+    raise LikelihoodError(f"{name} returned {what} at x = {_describe(x)}; expected real numbers.", x.copy())
 
 
 def _check(values: Array, X: Array) -> None:

@@ -437,7 +437,7 @@ def integrate(
         adaptive measure, and any prior but ``Transform``.
     batch : points chosen at a time, each aware of the others.
     start : result of an earlier run with the same prior: its evaluations are used, none is repeated.
-    callback : called with a :class:`Progress` after each batch.
+    callback : called with a :class:`Progress` after each batch, and in a climb by ``grad`` after each evaluation.
 
     Raises
     ------

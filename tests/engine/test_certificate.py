@@ -257,6 +257,20 @@ def test_a_doubtful_surrogate_widens_the_error(monkeypatch: pytest.MonkeyPatch) 
     assert_allclose(unsure.fresh_log_z_std, certificate.LEFT_OVER * 0.5, rtol=0.05)
     assert_allclose(more.fresh_log_z_std, unsure.fresh_log_z_std, rtol=0.05)
     assert unsure.log_z_std > 3.0 * sure.log_z_std
+    # It is in the models' integral and in the fresh points' alike: their mean knows no better than either.
+    assert unsure.log_z_std >= certificate.LEFT_OVER * 0.5 * 0.95
+
+
+def test_a_surrogate_far_too_high_does_not_widen_what_fresh_points_say_without_it() -> None:
+    """e⁴ times too high and in doubt of it: left out as control, and no measure of what fresh points have not met."""
+    regions = regions_of(lambda X: log_l(X) + 4.0)
+    surrogate = Regions.surrogate
+    regions.surrogate = lambda X: (surrogate(regions, X)[0], np.ones(len(X)))  # type: ignore[method-assign]
+    regions.moments = lambda: (math.inf, 0.0)  # type: ignore[method-assign]
+    run = certified(regions, 60, 0)
+    assert abs(run.fresh_log_z - TRUTH) < 3.0 * run.fresh_log_z_std
+    assert run.fresh_log_z_std < 0.8  # half of Z for the doubt, and the spread; in the surrogate's units it would be 27
+    assert abs(run.log_z - TRUTH) < 1.0
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------

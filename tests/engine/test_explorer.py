@@ -293,10 +293,25 @@ def test_log_likelihood_is_the_bounded_mean_with_the_chance_of_being_feasible(ha
     assert ((chance > 0.0) & (chance < 1.0)).any()
     log_l, sd = half.log_likelihood(X)
     inside = (chance > 0.0) & (v < 1.0)  # where nothing is taken off for extrapolating
-    assert_allclose(log_l[inside], (half.top + np.minimum(mean, 1.0) + np.log(np.maximum(chance, 1e-300)))[inside])
+    expected = half.top + np.minimum(mean, 1.0) + 0.5 * v + np.log(np.maximum(chance, 1e-300))
+    assert_allclose(log_l[inside], expected[inside])
     assert np.all(np.isneginf(log_l[chance == 0.0]))
     assert_allclose(sd[chance == 1.0], np.sqrt(v[chance == 1.0]))
     assert np.all(sd[chance < 1.0] > np.sqrt(v[chance < 1.0]))
+
+
+def test_beyond_the_data_the_less_is_known_the_more_is_taken_off() -> None:
+    """log E[e^g] = m + ½v up to v = 1, and from there on m + ½ − ½(v − 1): six data fix no quadratic in 3-D."""
+    explorer = Explorer(Gaussian(np.zeros(3)), np.random.default_rng(0))
+    X = np.random.default_rng(1).standard_normal((6, 3))
+    explorer.fit(X, -0.5 * np.square(X).sum(axis=1), learn=True)
+    assert explorer.surrogate is not None
+    P = 2.0 * np.random.default_rng(2).standard_normal((200, 3))
+    mean, v = explorer.surrogate.predict(explorer.frame.whiten(P))
+    assert (v < 1.0).any()
+    assert (v > 1.0).any()
+    expected = explorer.top + np.minimum(mean, 1.0) + np.where(v < 1.0, 0.5 * v, 1.0 - 0.5 * v)
+    assert_allclose(explorer.log_likelihood(P)[0], expected)
 
 
 def log_target(explorer: Explorer, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

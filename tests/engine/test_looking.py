@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from wsabi.engine import looking
 from wsabi.engine.explorer import Explorer, Frame
 from wsabi.engine.looking import NEGLIGIBLE, Found, Search, look_limit
 from wsabi.engine.regions import inflation
@@ -47,7 +48,7 @@ def test_nothing_found_yet() -> None:
     found = Found(MEASURE)
     assert found.log_total == -math.inf
     assert found.spent == 0
-    assert found.unseen_share == 0.0
+    assert found.unseen_share == looking.ALONE
     assert found.index_of(an_explorer(HERE)) is None
 
 
@@ -155,7 +156,7 @@ def test_a_look_cut_short_is_taken_as_it_is() -> None:
     assert found.hits == [1]
     assert [look.outcome for look in found.looks] == ["unfinished"]
     assert found.log_total == -3.0
-    assert found.unseen_share == 0.0
+    assert found.unseen_share == looking.ALONE
 
 
 def round_bump(centre: np.ndarray, log_height: float = 0.0) -> Explorer:
@@ -240,9 +241,9 @@ def unseen(sequence: str, unit: float = 1.0, **masses: float) -> float:
 @pytest.mark.parametrize(
     ("sequence", "masses", "expected"),
     [
-        ("", {}, 0.0),
-        ("A", {"A": 1.0}, 0.0),  # one look cannot tell
-        ("A?", {"A": 1.0}, 0.0),  # nor does one that was given up
+        ("", {}, looking.ALONE),
+        ("A", {"A": 1.0}, looking.ALONE),  # one look cannot tell
+        ("A?", {"A": 1.0}, looking.ALONE),  # nor does one that was given up
         ("AB", {"A": 0.5, "B": 0.5}, 1.0),  # 1 + √14 kinds, held to two, of half the mass; the second half found half
         ("AB", {"A": 0.9, "B": 0.1}, 1.0),  # a tenth; but two kinds of the mean mass
         ("AA", {"A": 1.0}, 0.0),  # both came back

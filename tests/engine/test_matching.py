@@ -18,7 +18,7 @@ from wsabi.measures import Gaussian
 
 def effective_size(log_w: np.ndarray) -> float:
     """(Σw)²/Σw² of weights held to M^−½ of their sum."""
-    w = np.exp(log_w)
+    w = np.exp(log_w - np.max(log_w))
     w = np.minimum(w, w.sum() / math.sqrt(len(w)))
     return float(w.sum() ** 2 / np.square(w).sum())
 
@@ -26,16 +26,25 @@ def effective_size(log_w: np.ndarray) -> float:
 @given(st.integers(0, 10_000), st.floats(0.1, 200.0), st.floats(5.0, 80.0))
 def test_flattened_weights_count_for_as_many_as_wanted_and_no_flatter(seed: int, spread: float, wanted: float) -> None:
     log_w = spread * np.random.default_rng(seed).standard_normal(600)
-    log_w -= log_w.max()
-    power = module._flattening(log_w, wanted)
-    assert 0.0 <= power <= 1.0
-    assert effective_size(power * log_w) >= wanted
+    power = module._flattening(log_w, np.zeros(600), wanted)
+    assert 0.0 < power <= 1.0
+    assert effective_size(power * log_w) >= wanted or power < 2e-3
     if power < 1.0:  # to a thousandth: a little steeper would be too few
         assert effective_size((power + 2e-3) * log_w) < wanted * (1.0 + 1e-9) or power + 2e-3 > 1.0
 
 
 def test_even_weights_are_left_as_they_are() -> None:
-    assert module._flattening(np.zeros(600), 100.0) == 1.0
+    assert module._flattening(np.zeros(600), np.zeros(600), 100.0) == 1.0
+
+
+def test_what_is_hardly_feasible_is_not_made_more_so() -> None:
+    """Ten draws that are feasible and 590 that hardly are: no power makes a hundred of them, and the ten stay ahead."""
+    log_f = np.append(np.zeros(10), np.full(590, -20.0))
+    log_w = 30.0 * np.random.default_rng(0).standard_normal(600)
+    power = module._flattening(log_w, log_f, 100.0)
+    assert 0.0 < power < 2e-3
+    w = np.exp(power * log_w + log_f)
+    assert w[:10].sum() > 0.99 * w.sum()
 
 
 @pytest.mark.parametrize("hot", [True, False])
@@ -68,6 +77,13 @@ def test_of_too_many_data_the_best_half_is_kept_and_an_even_choice_of_the_rest(
     assert np.all(np.diff(ranks[20:]) < 11)  # 180 ranks in 19 steps
     few = explorer._relevant(np.random.default_rng(2).standard_normal((30, 2)), log_p[:30])
     assert sorted(few) == list(range(30))
+
+
+def test_more_coefficients_than_data_that_fit() -> None:
+    """In 200 dimensions the 2D + 2 data that a search needs are more than MAX_DATA; they are kept all the same."""
+    explorer = Explorer(Gaussian(np.zeros(200)), np.random.default_rng(0))
+    kept = explorer._relevant(np.random.default_rng(2).standard_normal((450, 200)), -np.arange(450.0))
+    assert sorted(kept) == list(range(402))
 
 
 def test_walls_keep_a_surrogate_of_many_data_from_rising_again() -> None:

@@ -9,6 +9,7 @@ caller's budget or tolerance ends it.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -184,7 +185,7 @@ class AdaptiveModel:
         again, from the best point by then.
         """
         search = self._search
-        if search is None or search.climbed or search.design or self._n_own < search.n_handed:
+        if search is None or search.has_begun or search.design or self._n_own < search.n_handed:
             return False
         X, log_l = self._own(search)
         limit = min(look_limit(self.measure.dim), left) // 2
@@ -199,7 +200,8 @@ class AdaptiveModel:
             search.n_handed = self._n_own
         search.climbed = True
         if summit is not None:
-            search.start_from(summit, self.rng)
+            with contextlib.suppress(NumericalError):  # a ridge too thin for numbers: the look goes on from its points
+                search.start_from(summit, self.rng)
         return True
 
     def _new_search(self, around: Array | None = None) -> Search:
@@ -383,6 +385,8 @@ class AdaptiveModel:
 
     def conclude(self) -> None:
         """End the looking where it stands, so that there is an estimate; does nothing once it has ended by itself."""
+        if self._search is not None and self._search.climbed:
+            self._search.design, self._search.n_handed, self._seen = [], 0, -1  # the draws round the summit can wait
         self._take_notice()
         search = self._search
         if self.regions is not None or search is None:

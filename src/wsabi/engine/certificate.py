@@ -72,7 +72,9 @@ def certify(
         difference = gap / math.hypot(fresh.error, math.sqrt(sigma2))
         sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
         trust = sigma2 / (sigma2 + fresh.error**2)
-        combined, variance = integral + trust * gap, trust * fresh.error**2
+        # What the surrogate does not know is in both of them, and does not average out.
+        shared = (1.0 - share) * fresh.unmet
+        combined, variance = integral + trust * gap, max(trust * fresh.error**2, shared**2)
         caution = _caution(fresh, integral)
     variance += ((1.0 - share) * models.surrogate_error) ** 2  # of I, in which both estimates have their part
     log_unit = models.log_unit
@@ -112,6 +114,11 @@ class _Models:
     wsabi: float | None
     wsabi_variance: float
     doubt: float
+
+    @property
+    def unmet(self) -> float:
+        """What patches of the surrogate's errors that no fresh point has met may add to an integral."""
+        return LEFT_OVER * min(self.doubt, 1.0) * self.surrogate
 
     @property
     def tolerable_error(self) -> float:
@@ -188,6 +195,7 @@ class _Fresh:
     share: float
     spread: float
     largest: float
+    unmet: float
     tail: float
     effective_size: float
 
@@ -205,18 +213,19 @@ def _fresh(models: _Models, regions: Regions, X: Array, log_weights: Array, log_
         share = _best_share(by_wsabi, residual)
         residual = share * by_wsabi + (1.0 - share) * residual
     integral = models.combined(share, by_fresh=True)[0]
+    unmet = models.unmet
     if np.var(residual) > np.var(true):  # a control that does harm is left out: plain importance sampling
         residual, integral = true, 0.0
+        unmet = min(unmet, LEFT_OVER * float(np.mean(true)))  # nor is its size a measure of what was not met
     value = integral + float(np.mean(residual))
     # n − 3, not n − 1: the spread itself is estimated, and Student's t has a variance of (n − 1)/(n − 3). Residuals are
     # skewed, with a tail that n points may not have met: one more like the largest is allowed for.
     largest = float(np.max(np.abs(residual - residual.mean()))) / n
     spread = float(np.std(residual))
-    unmet = LEFT_OVER * min(models.doubt, 1.0) * models.surrogate
     error = math.hypot(spread / math.sqrt(n - 3), largest, unmet)
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    return _Fresh(n, value, error, share, spread, largest, pareto_k(log_weights), size)
+    return _Fresh(n, value, error, share, spread, largest, unmet, pareto_k(log_weights), size)
 
 
 def _caution(fresh: _Fresh, integral: float) -> float:

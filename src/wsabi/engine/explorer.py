@@ -186,21 +186,23 @@ class Explorer:
         order = np.lexsort((-log_p, np.where(near, 0.0, radius)))[: max(2 * dim + 2, int(near.sum()))]
         head = max(MAX_DATA // 2, 2 * dim + 2)
         rest = order[head:]
-        evenly = np.linspace(0, len(rest) - 1, min(len(rest), MAX_DATA - head)).astype(np.intp)
+        evenly = np.linspace(0, len(rest) - 1, min(len(rest), max(MAX_DATA - head, 0))).astype(np.intp)
         return np.concatenate([order[:head], rest[evenly]])
 
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
-        """log ℓ by the surrogate and its sd in nats, (M,) each, at X (M, D); a nat above the best datum at most.
+        """log E[ℓ] by the surrogate and its sd of log ℓ in nats, (M,) each, at X (M, D).
 
-        The mean may grow where it extrapolates; there its variance v is large too, and what exceeds one nat² is taken
-        off, halved. Where data of zero likelihood are as near as others, ℓ is multiplied by the chance of being one
-        of the others, and the sd holds that doubt too.
+        For g ~ N(m, v), log E[e^g] = m + ½v; with m held to a nat above the best datum. That is for v up to one nat²:
+        beyond, the surrogate extrapolates and may grow without ground, and what exceeds one is taken off, halved. Where
+        data of zero likelihood are as near as others, ℓ is multiplied by the chance of being one of the others, and the
+        sd holds that doubt too.
         """
         Y = self.frame.whiten(X)
         mean, v = self._fitted().predict(Y)
         feasible = self._feasible(Y)
         with np.errstate(divide="ignore"):
-            log_l = np.minimum(mean, 1.0) - 0.5 * np.maximum(v - 1.0, 0.0) + self.top + np.log(feasible)
+            excess = 0.5 * np.minimum(v, 1.0) - 0.5 * np.maximum(v - 1.0, 0.0)
+            log_l = np.minimum(mean, 1.0) + excess + self.top + np.log(feasible)
         return log_l, np.sqrt(v + (1.0 - feasible) / np.maximum(feasible, 0.1))
 
     def log_posterior(self, X: Array) -> Array:
@@ -287,16 +289,21 @@ class Explorer:
             log_t, variance = self._log_target(Y, caution)
             log_w = log_t - _log_student(noise) + 0.5 * log_det(factor)
             top = float(np.max(log_w))
-            if not math.isfinite(top):
+            if np.count_nonzero(np.isfinite(log_w)) <= dim:  # too few are feasible for a covariance
                 self.doubt = math.inf
                 return shift, 0.5 * factor, -math.inf
             w = _truncated(log_w - top)
             log_mass = top + math.log(float(w.mean()))
             self.doubt = float(w @ np.sqrt(variance)) / float(w.sum())
             # Weights too uneven for D moments are flattened until they are not: q goes part of the way, and the next
-            # step starts from there.
-            power = _flattening(log_w - top, 3.0 * dim + 10.0)
-            w = _truncated(power * (log_w - top))
+            # step starts from there. What is infeasible stays so.
+            with np.errstate(divide="ignore"):
+                log_f = np.log(self._feasible(Y))
+            possible = np.isfinite(log_w)
+            Y, log_w, log_f = Y[possible], log_w[possible] - top, log_f[possible]
+            power = _flattening(log_w - log_f, log_f, 3.0 * dim + 10.0)
+            log_flat = power * (log_w - log_f) + log_f
+            w = _truncated(log_flat - np.max(log_flat))
             w /= w.sum()
             mean = w @ Y
             cov = (Y - mean).T @ ((Y - mean) * w[:, None])
@@ -352,11 +359,15 @@ def _truncated(log_w: Array) -> Array:
     return np.asarray(np.minimum(w, w.sum() / math.sqrt(len(w))))
 
 
-def _flattening(log_w: Array, wanted: float) -> float:
-    """The largest β ≤ 1 for which the weights exp(β log_w), (M,) at most zero, count for ``wanted`` draws."""
+def _flattening(log_w: Array, log_f: Array, wanted: float) -> float:
+    """The largest β ≤ 1 for which the weights exp(β log_w + log_f), (M,) each, count for ``wanted`` draws.
+
+    Where exp(log_f) alone counts for fewer than that it is a thousandth.
+    """
 
     def effective(power: float) -> float:
-        w = _truncated(power * log_w)
+        log_flat = power * log_w + log_f
+        w = _truncated(log_flat - np.max(log_flat))
         return float(w.sum() ** 2 / np.square(w).sum())
 
     if effective(1.0) >= wanted:
@@ -365,7 +376,7 @@ def _flattening(log_w: Array, wanted: float) -> float:
     for _ in range(10):  # to a thousandth
         middle = 0.5 * (low + high)
         low, high = (middle, high) if effective(middle) >= wanted else (low, middle)
-    return low
+    return low or high
 
 
 def total_log_mass(explorers: Sequence[Explorer]) -> float:

@@ -18,7 +18,7 @@ from wsabi._types import Array
 __all__ = ["LogSurrogate", "fit_log_surrogate"]
 
 # Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
-# 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 250 rows is a hundredth of it.
+# 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 350 rows is a hundredth of it.
 JITTER = 1e-11
 OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
 SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q

@@ -20,6 +20,7 @@ __all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "Found", "Search", "look_limit"]
 # A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
 NEGLIGIBLE = 7.0
 GAIN_DRAWS = 300  # of q, to compare two surrogates: a share to 5 %
+ALONE = 0.1  # of the mass may lie elsewhere, for all that one look can tell: as if one second look in ten found as much
 MORE_OF_THE_SAME = 0.1  # of the mass: what adds less to a known region is no discovery
 
 
@@ -153,7 +154,7 @@ class Found:
 
     @property
     def unseen_share(self) -> float:
-        """Mass in regions not found, relative to that found, as far as the looks can tell; zero for fewer than two.
+        """Mass in regions not found, relative to that found, as far as the looks can tell; ALONE for fewer than two.
 
         The larger of two answers. What the second half of the looks found that the first had not, for as many looks
         again would be expected to find no more than that. And Chao's (1987) lower bound on the number of kinds not met,
@@ -164,7 +165,7 @@ class Found:
         """
         ended = [gain for look, gain in zip(self.looks, self.gains, strict=True) if look.outcome != "unfinished"]
         if len(ended) < 2:
-            return 0.0
+            return ALONE
         late = sum(ended[-(len(ended) // 2) :])
         shares = np.exp([known.log_z - self.log_total for known in self.explorers])
         met_once = [share for share, hits in zip(shares, self.hits, strict=True) if hits == 1]
@@ -230,7 +231,7 @@ class Search:
         return self.explorer.propose(pending)
 
     def _anywhere(self, rng: np.random.Generator) -> Array:
-        """A draw (D,) of the prior or, every other time once a feasible point is known, one round that point."""
+        """A draw (D,) of the prior or, half of the time once a feasible point is known, one round that point."""
         x = self.measure.sample(1, rng)[0]
         if self.foothold is None or rng.uniform() < 0.5:
             return np.asarray(x)
@@ -243,6 +244,11 @@ class Search:
         if np.any(feasible) and not np.all(feasible):
             best = X[feasible][int(np.argmax((log_l + self.measure.log_pdf(X))[feasible]))]
             self.foothold = best, float(np.min(np.linalg.norm(X[~feasible] - best, axis=1)))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the explorer is on its way, or has climbed."""
+        return self.climbed or self.explorer.surrogate is not None
 
     def start_from(self, summit: Summit, rng: np.random.Generator) -> None:
         """Begin with q at a mode that was climbed by gradients; D + 2 draws of it complete what a surrogate needs."""
