@@ -18,6 +18,7 @@ import numpy as np
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, square_distances
 from wsabi._types import Array, Indices
 from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
+from wsabi.engine.students import truncated
 from wsabi.measures import Measure
 
 __all__ = ["Explorer", "Frame", "total_log_mass"]
@@ -292,7 +293,7 @@ class Explorer:
             if np.count_nonzero(np.isfinite(log_w)) <= dim:  # too few are feasible for a covariance
                 self.doubt = math.inf
                 return shift, 0.5 * factor, -math.inf
-            w = _truncated(log_w - top)
+            w = truncated(log_w)
             log_mass = top + math.log(float(w.mean()))
             self.doubt = float(w @ np.sqrt(variance)) / float(w.sum())
             # Weights too uneven for D moments are flattened until they are not: q goes part of the way, and the next
@@ -303,7 +304,7 @@ class Explorer:
             Y, log_w, log_f = Y[possible], log_w[possible] - top, log_f[possible]
             power = _flattening(log_w - log_f, log_f, 3.0 * dim + 10.0)
             log_flat = power * (log_w - log_f) + log_f
-            w = _truncated(log_flat - np.max(log_flat))
+            w = truncated(log_flat)
             w /= w.sum()
             mean = w @ Y
             cov = (Y - mean).T @ ((Y - mean) * w[:, None])
@@ -353,12 +354,6 @@ def _log_student(noise: Array) -> Array:
     return np.asarray(constant - 0.5 * (TAIL + dim) * np.log1p(squares / TAIL))
 
 
-def _truncated(log_w: Array) -> Array:
-    """exp(log_w), (M,), none of them above M^−½ of their sum: no single draw decides."""
-    w = np.exp(log_w)
-    return np.asarray(np.minimum(w, w.sum() / math.sqrt(len(w))))
-
-
 def _flattening(log_w: Array, log_f: Array, wanted: float) -> float:
     """The largest β ≤ 1 for which the weights exp(β log_w + log_f), (M,) each, count for ``wanted`` draws.
 
@@ -367,7 +362,7 @@ def _flattening(log_w: Array, log_f: Array, wanted: float) -> float:
 
     def effective(power: float) -> float:
         log_flat = power * log_w + log_f
-        w = _truncated(log_flat - np.max(log_flat))
+        w = truncated(log_flat)
         return float(w.sum() ** 2 / np.square(w).sum())
 
     if effective(1.0) >= wanted:

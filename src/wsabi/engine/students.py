@@ -15,7 +15,7 @@ import numpy as np
 
 from wsabi._types import Array
 
-__all__ = ["DEGREES", "Students", "fit_students", "joined", "shape_of"]
+__all__ = ["DEGREES", "Students", "fit_students", "joined", "shape_of", "truncated"]
 
 DEGREES = 5.0  # of freedom of every component: tails heavier than any Gaussian's, with four moments
 
@@ -141,18 +141,19 @@ def shape_of(log_target: Callable[[Array], Array], guess: Students, rng: np.rand
         log_p = np.logaddexp.reduce([other.log_pdf(X) for other in used], axis=0)
         if not np.any(np.isfinite(log_t)):
             break
-        w = _truncated(log_t - log_p)
+        w = truncated(log_t - log_p)
+        w /= w.sum()
         if np.count_nonzero(w) < COMPONENTS * X.shape[1]:  # too few to fit anything to: the last shape is kept
             break
         if float(w[-DRAWS:].sum()) ** 2 > EVEN * DRAWS * float(np.square(w[-DRAWS:]).sum()):
             break
         shape = fit_students(X, w, COMPONENTS, rng, STEPS)
-        reaching = fit_students(X, _truncated(0.5 * log_t - log_p), COMPONENTS // 2, rng, STEPS)
+        wide = truncated(0.5 * log_t - log_p)
+        reaching = fit_students(X, wide / wide.sum(), COMPONENTS // 2, rng, STEPS)
     return joined([(1.0 - REACHING_SHARE, shape), (REACHING_SHARE, reaching)])
 
 
-def _truncated(log_weights: Array) -> Array:
-    """Weights (N,) summing to one, none much above N^−½ of them: a few huge ones must not decide where to go."""
+def truncated(log_weights: Array) -> Array:
+    """Weights (N,) over the largest, none much above N^−½ of their sum: a few huge ones must not decide where to go."""
     w = np.exp(log_weights - np.max(log_weights))
-    w = np.minimum(w, w.sum() / math.sqrt(len(w)))
-    return np.asarray(w / w.sum())
+    return np.asarray(np.minimum(w, w.sum() / math.sqrt(len(w))))
