@@ -71,12 +71,11 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
 
 
 def _draws(result: Result) -> tuple[Array, Array]:
-    """Points (M, D) and weights (M,) of the modelled posterior, in the user's coordinates."""
-    if isinstance(result.posterior, Posterior):
-        sample = result.posterior.weighted_sample(DRAWS, rng=0)
-        keep = sample.weights > 0.0
-        return sample.points[keep], sample.weights[keep]
-    return result.posterior.points, result.posterior.weights
+    """Points (M, D) and weights (M,) above zero of the modelled posterior, in the user's coordinates."""
+    posterior = result.posterior
+    sample = posterior.weighted_sample(DRAWS, rng=0) if isinstance(posterior, Posterior) else posterior
+    keep = sample.weights > 0.0
+    return sample.points[keep], sample.weights[keep]
 
 
 def _unseen_share(X: Array, old: Array, new: Array, points: Array) -> float:

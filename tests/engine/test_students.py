@@ -107,6 +107,30 @@ def test_no_draws_are_no_error() -> None:
     assert a_mixture(2).sample(0, np.random.default_rng(0)).shape == (0, 2)
 
 
+@pytest.mark.parametrize("length", [1.0, 2.0**-20, 2.0**20])  # powers of two: the same round-off in each
+def test_a_covariance_that_is_singular_to_round_off(length: float) -> None:
+    """A ridge 1e-9 of its length thin: drawn from as if it were some 1e-7 of it thin, with the density of that.
+
+    The other component shares its repair, and is as it was. With the kurtosis 9 of five degrees of freedom 2 000 draws
+    know an sd to 3 %; 20 % is six times that.
+    """
+    along, across = np.array([1.0, 1.0]) / math.sqrt(2.0), np.array([1.0, -1.0]) / math.sqrt(2.0)
+    cov = length**2 * (np.outer(along, along) + 1e-18 * np.outer(across, across))
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(cov)
+    X = Students.single(np.zeros(2), cov).sample(2000, np.random.default_rng(0)) / length
+    sd = math.sqrt(DEGREES / (DEGREES - 2.0))
+    assert_allclose(np.std(X @ along), sd, rtol=0.2)
+    assert 0.0 < np.std(X @ across) < 1e-6
+    both = Students(np.full(2, 0.5), np.zeros((2, 2)), np.stack([cov, length**2 * np.eye(2)]))
+    assert np.all(np.isfinite(both.log_pdf(length * X)))
+    plain = Students.single(np.zeros(2), length**2 * np.eye(2))
+    assert_allclose(both.log_terms(length * X)[1], math.log(0.5) + plain.log_pdf(length * X), atol=1e-10)
+    # The density is that of the factors drawn with: on the ridge it is high by how thin they make it.
+    thin = Students.single(np.zeros(2), both.factors[0] @ both.factors[0].T)
+    assert_allclose(both.log_terms(length * X)[0], math.log(0.5) + thin.log_pdf(length * X), atol=1e-3)
+
+
 def test_widened_and_joined_mixtures() -> None:
     one, other = a_mixture(2), a_mixture(2, 2)
     X = np.random.default_rng(1).standard_normal((6, 2))

@@ -46,8 +46,16 @@ class Students:
 
     @cached_property
     def factors(self) -> Array:
-        """(K, D, D) lower factors of the covs."""
-        return np.asarray(np.linalg.cholesky(self.covs), dtype=np.float64)
+        """(K, D, D) lower factors of the covs.
+
+        A ridge thinner than about 1e-8 of its length has a covariance that is singular to round-off. It is drawn from
+        with as much added as makes it none: a density that is too wide is a worse proposal, but no wrong one.
+        """
+        try:
+            return np.asarray(np.linalg.cholesky(self.covs), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            round_off = 64.0 * np.finfo(np.float64).eps * np.trace(self.covs, axis1=1, axis2=2)
+            return np.asarray(np.linalg.cholesky(self.covs + round_off[:, None, None] * np.eye(self.covs.shape[1])))
 
     @cached_property
     def _whiteners(self) -> Array:
