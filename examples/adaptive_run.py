@@ -11,6 +11,7 @@ import numpy as np
 
 import wsabi
 from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.engine.certificate import FINAL
 from wsabi.plots.style import TRUTH, new_figure
 
 BUDGET = 200
@@ -48,7 +49,7 @@ def draw(
     density = np.exp(log_likelihood(grid) + model.measure.log_pdf(grid))
     modelled = np.exp(model.regions.surrogate(grid)[0] + model.offset)
     levels = density.max() * np.array([0.003, 0.03, 0.1, 0.3, 0.6, 0.9])
-    fresh = model.drawn_from >= 0
+    fresh = ~model.data.is_training
     stages = [
         ("looking", looking, BLUE, "o"),
         ("integrating", ~looking & ~fresh, RED, "^"),
@@ -91,7 +92,7 @@ def draw(
 
 prior = wsabi.Gaussian([0.0, 0.0])
 model, history, looking = run(prior)
-certificate = model.estimate(n_draws=20_000)
+certificate = model.estimate(FINAL)
 
 # Both parts are smooth and vanish well inside the square, so a plain sum over a fine grid is exact to round-off.
 axis = np.linspace(-8.0, 8.0, 1601)

@@ -159,6 +159,44 @@ def test_normal_axes_make_an_affine_chart():
     assert chart(independent()).affine is None
 
 
+def partition(kinds):
+    """The numbers themselves mean nothing: which are the same does."""
+    return [kinds.index(kind) for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [
+        (Gaussian(np.zeros(3)), [0, 0, 0]),
+        (Gaussian([0.0, 1.0, 0.0, 0.0], [4.0, 4.0, 4.0, 1.0]), [0, 1, 0, 3]),  # another mean, and another sd
+        (correlated(), [0, 1, 2]),
+        (Uniform([0.0, 0.0, 1.0], [3.0, 3.0, 4.0]), [0, 0, 2]),
+        ([stats.norm(0, 2), (0, 1), stats.norm(0.0, scale=2.0), stats.gamma(2.5), (0.0, 1.0)], [0, 1, 0, 3, 1]),
+        ([stats.norm(0, 2), stats.laplace(0, 2), stats.t(4), stats.t(5)], [0, 1, 2, 3]),
+        ([stats.loguniform(0.1, 5.0), stats.truncnorm(-1, 1), stats.beta(2, 3)] * 2, [0, 1, 2, 0, 1, 2]),
+        (GaussianMixture([1.0, 1.0], [[0.0, 0.0, 1.0], [2.0, 2.0, 5.0]], [np.eye(3), np.eye(3)]), [0, 0, 2]),
+        ({"a": stats.norm(0, 2), "b": (0.0, 1.0), "c": stats.norm(0, 2)}, [0, 1, 0]),
+        (LogDensity(narrow_normal, Gaussian(np.zeros(2))), [0, 0]),
+        (Transform(np.copy, 3), [0, 1, 2]),  # any axis may depend on all: nothing is known to be alike
+        (Gaussian([0.0]), [0]),
+    ],
+)
+def test_kinds_are_the_parameters_with_the_same_prior(prior, expected):
+    assert partition(chart(prior, gaussian=True).kinds) == expected
+
+
+def test_parameters_of_one_kind_can_be_exchanged():
+    # To the last bit: x of the exchanged u is the exchanged x.
+    c = chart([stats.norm(1, 2), stats.gamma(2.5), stats.norm(1, 2), (0.0, 3.0), stats.gamma(2.5), (0.0, 3.0)])
+    U = np.random.default_rng(0).standard_normal((50, 6))
+    for i in range(6):
+        for j in range(i):
+            order = np.arange(6)
+            order[[i, j]] = j, i
+            same = np.array_equal(c.to_user(U[:, order]), c.to_user(U)[:, order])
+            assert same == (c.kinds[i] == c.kinds[j])
+
+
 def test_a_dict_prior_makes_a_keyed_chart():
     c = chart({"amp": stats.norm(0, 2), "tau": (0.1, 10.0)})
     assert (c.names, c.keyed, c.measure.names) == (("amp", "tau"), True, ("amp", "tau"))

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 import wsabi
 from wsabi.charts import chart
 from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.looking import Found
+from wsabi.engine.found import Found
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of, warnings_of
 from wsabi.fit import LOG_BOUND, FitRecord
 from wsabi.posterior import Posterior
@@ -171,8 +171,10 @@ def calm(finished: AdaptiveModel) -> AdaptiveModel:
     """A copy on which nothing is to be warned of."""
     model = copy.deepcopy(finished)
     model.found.looks = [Look(30, -0.7, "new region"), Look(10, -0.7, "known region"), Look(10, -0.7, "known region")]
-    model.found.gains, model.found.hits = [1.0, 0.0, 0.0], [3] * len(model.found.explorers)
-    model.n_infeasible = 0
+    model.found.gains = [1.0, 0.0, 0.0]
+    for site in model.found.sites:
+        site.hits = 3
+    model.data.n_infeasible = 0
     return model
 
 
@@ -212,7 +214,7 @@ def test_a_pareto_k_that_is_not_known_is_no_warning(calm: AdaptiveModel) -> None
 )
 def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: str) -> None:
     calm.found.looks = [Look(10, -0.7, outcome) for outcome in outcomes]
-    calm.found.gains = [0.0] * len(outcomes)
+    calm.found.gains = [None if outcome == "unfinished" else 0.0 for outcome in outcomes]
     found = warned(calm)
     assert len(found) == 1
     assert text in found[0]
@@ -226,7 +228,8 @@ def test_one_look_alone_is_a_warning(calm: AdaptiveModel) -> None:
 
 
 def test_looks_that_end_in_different_places_are_a_warning(calm: AdaptiveModel) -> None:
-    calm.found.hits[:] = [1] * len(calm.found.hits)
+    for site in calm.found.sites:
+        site.hits = 1
     calm.found.n_trifles = 3  # four kinds met once and none twice: 4·3/2, held to the three looks, of a quarter each
     found = warned(calm)
     assert len(found) == 1
@@ -244,13 +247,13 @@ def test_mass_at_the_edge_of_the_prior(calm: AdaptiveModel, shift: float, named:
 
 
 def test_infeasible_mass_is_reported_as_a_share(calm: AdaptiveModel) -> None:
-    calm.n_starts, calm.n_infeasible = 8, 2
+    calm.data.n_starts, calm.data.n_infeasible = 8, 2
     assert warned(calm) == ["the likelihood is zero on about 25% of the prior (2 of 8 draws)."]
 
 
 def test_infeasible_starts_are_counted() -> None:
     model = adaptive(30, lambda X: np.where(X[:, 0] > 0.5, log_l(X), -np.inf))
-    assert 0 < model.n_infeasible < model.n_starts <= 30
+    assert 0 < model.data.n_infeasible < model.data.n_starts <= 30
 
 
 def test_warnings_common_to_all_models(calm: AdaptiveModel) -> None:

@@ -274,7 +274,7 @@ def test_the_look_counts_the_climb_and_loses_no_point_to_it() -> None:
     model = mine._model
     assert isinstance(model, AdaptiveModel)
     assert result.looks[0].outcome == "new region"
-    assert np.all((model.asked_by == 0) == (np.arange(result.n_evals) < result.looks[0].n_evals))
+    assert np.all((model.data.asked_by == 0) == (np.arange(result.n_evals) < result.looks[0].n_evals))
     climb_end = int(np.argmax(np.linalg.norm((result.points - CENTRE) / SDS, axis=1)[DESIGN:] < 1.0)) + DESIGN
     after = result.points[climb_end : result.looks[0].n_evals]
     assert np.linalg.norm((after - CENTRE) / SDS, axis=1).max() < 12.0  # the prior is 20 sds wide along an axis

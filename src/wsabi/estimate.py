@@ -14,13 +14,14 @@ from wsabi._linalg import JITTER, NumericalError
 from wsabi._types import Array
 from wsabi.charts import Chart
 from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.engine.certificate import FINAL, INTERIM
 from wsabi.fit import LOG_BOUND
 from wsabi.posterior import Posterior
 from wsabi.result import Certificate, ModelBelief
 from wsabi.sequential import SequentialModel
 from wsabi.weighted_samples import WeightedSamples
 
-__all__ = ["Estimate", "concluded", "estimate_of", "posterior_of", "warnings_of"]
+__all__ = ["Estimate", "concluded", "estimate_of", "posterior_of", "symmetries_of", "warnings_of"]
 
 Model = AdaptiveModel | SequentialModel
 
@@ -67,7 +68,7 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
             log_z_std = math.hypot(log_z_std, 1.0 / math.sqrt(np.isfinite(model.log_l).sum()))
         return Estimate(belief.log_mean, log_z_std, belief, None)
     try:
-        certificate = model.estimate(4000, 16_000) if final else model.estimate()
+        certificate = model.estimate(FINAL if final else INTERIM)
     except NumericalError:
         certificate = None
     if certificate is None:
@@ -93,6 +94,11 @@ def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | 
         log_l_max=model.log_l_max,
         log_z=estimate.model.log_mean,
     )
+
+
+def symmetries_of(model: Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Ways in which parameters can be exchanged or reversed, with their D names."""
+    return tuple(mirror.described(names) for mirror in model.symmetries) if isinstance(model, AdaptiveModel) else ()
 
 
 # -- warnings ---------------------------------------------------------------------------------------------------------
@@ -162,9 +168,9 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
             f"the {len(outcomes)} looks from fresh draws of the prior keep ending in different places: regions not "
             f"found may hold {model.found.unseen_share:.2g} times the mass of those found."
         )
-    if model.n_infeasible:
-        share = model.n_infeasible / model.n_starts
-        counts = f"{model.n_infeasible} of {model.n_starts} draws"
+    if model.data.n_infeasible:
+        share = model.data.n_infeasible / model.data.n_starts
+        counts = f"{model.data.n_infeasible} of {model.data.n_starts} draws"
         found.append(f"the likelihood is zero on about {share:.0%} of the prior ({counts}).")
     return found
 

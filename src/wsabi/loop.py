@@ -16,7 +16,7 @@ from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.ascent import Slope
 from wsabi.engine.certificate import MIN_POINTS
-from wsabi.estimate import concluded, estimate_of, posterior_of, warnings_of
+from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of, warnings_of
 from wsabi.evaluate import LikelihoodError, bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.kernels import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, whole_number
@@ -78,7 +78,9 @@ class Integrator:
         dim = self._chart.dim
         self._model: AdaptiveModel | SequentialModel
         if adaptive:
-            self._model = AdaptiveModel(self._chart.measure, self.settings, as_generator(rng), default_budget(dim))
+            self._model = AdaptiveModel(
+                self._chart.measure, self.settings, as_generator(rng), default_budget(dim), self._chart.kinds
+            )
         else:
             kernel = _base_kernel(self.settings.kernel, self._chart)
             self._model = SequentialModel(self._chart.measure, self.settings, as_generator(rng), kernel)
@@ -262,6 +264,7 @@ class Integrator:
             posterior=posterior_of(model, self._chart, estimate),
             certificate=estimate.certificate,
             looks=tuple(model.looks) if isinstance(model, AdaptiveModel) else (),
+            symmetries=symmetries_of(model, self._chart.names),
             prior=self.prior,
             reweigh=reweigh,
         )

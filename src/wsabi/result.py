@@ -112,6 +112,8 @@ class Result:
     warnings : plain sentences; empty when all is well.
     certificate : the models' integral beside that of fresh points; None where there were none (prior as measure).
     looks : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
+    symmetries : ways to exchange parameters, or to reverse them about the centre of the prior, under which ℓπ was found
+        to be the same; such as "mu1 <-> mu2".
     prior : the prior of the run.
     settings : the algorithm's choices; None for baselines.
     posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
@@ -137,6 +139,7 @@ class Result:
     posterior: Posterior | WeightedSamples = field(repr=False)
     certificate: Certificate | None = field(default=None, repr=False)
     looks: tuple[Look, ...] = field(default=(), repr=False)
+    symmetries: tuple[str, ...] = ()
     prior: Any = field(default=None, repr=False)
     reweigh: Callable[..., Result] | None = field(default=None, repr=False)
 
@@ -181,6 +184,7 @@ class Result:
         if self.certificate is not None and self.certificate.n_points:
             check = f"{self.certificate.fresh_log_z:.6g} ± {self.certificate.fresh_log_z_std:.2g}"
             rows.insert(2, ("fresh points", f"{check} from {self.certificate.n_points}"))
+        rows += [("symmetry", text) for text in self.symmetries]
         lines = [f"{name:<16}{value}" for name, value in rows]
         lines += [f"{'warning':<16}{text}" for text in self.warnings]
         return "\n".join(lines)

@@ -12,7 +12,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.engine import adaptive
-from wsabi.engine.adaptive import AdaptiveModel, _rematched
+from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import MIN_POINTS
 from wsabi.engine.explorer import Explorer
 from wsabi.problems import narrow_gaussian
@@ -53,10 +53,13 @@ def grown(n: int) -> AdaptiveModel:
 
 def far_bumps(X: np.ndarray) -> np.ndarray:
     """Two bumps ninety sds apart: no region spans both, and each is what half of all looks find."""
-    return np.asarray(np.logaddexp(*(-0.5 * np.square((X - c) / 0.03).sum(axis=1) for c in (1.0, -1.0))))
+    return np.asarray(np.logaddexp(*(-0.5 * np.square((X - c) / 0.03).sum(axis=1) for c in FAR_BUMPS)))
 
 
-FAR_BUMPS_TRUTH = math.log(2.0 * 2.0 * math.pi * 0.0009) + 2.0 * float(stats.norm(0.0, math.sqrt(1.0009)).logpdf(1.0))
+FAR_BUMPS = np.array([[1.0, 1.0], [-1.1, -0.9]])  # no mirror images of each other
+FAR_BUMPS_TRUTH = math.log(2.0 * math.pi * 0.0009) + float(
+    np.logaddexp(*stats.norm(0.0, math.sqrt(1.0009)).logpdf(FAR_BUMPS).sum(axis=1))
+)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def one_look_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def known_bumps(model: AdaptiveModel) -> list[bool]:
     """Which of the two bumps, whose log ℓ is zero at the top, a region's surrogate knows of."""
     assert model.regions is not None
-    tops = np.array([[1.0, 1.0], [-1.0, -1.0]])
+    tops = FAR_BUMPS
     log_l = np.max([part.explorer.log_likelihood(tops)[0] for part in model.regions.parts], axis=0) + model.offset
     return [bool(value > -1.0) for value in log_l]
 
@@ -136,9 +139,9 @@ def test_an_interrupted_observation_can_be_recovered(monkeypatch: pytest.MonkeyP
         patch.setattr(AdaptiveModel, "_is_surprise", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.observe(X, bump(X))
-    model.log_l = np.append(model.log_l, 0.0)  # as an interrupt between two lines of `observe` would leave it
+    model.data.log_l = np.append(model.log_l, 0.0)  # as an interrupt between two lines of `observe` would leave it
     model.recover()
-    assert len(model.X) == len(model.log_l) == len(model.drawn_from) == 61
+    assert len(model.X) == len(model.log_l) == len(model.data.drawn_from) == 61
     for _ in range(15):
         step_model(model)
     assert abs(model.estimate().log_z - TRUTH) < 5e-3  # type: ignore[union-attr]
@@ -151,9 +154,9 @@ def test_fresh_points_never_enter_a_model() -> None:
     model = grown(100)
     assert model.n_certificate >= 10
     assert model.regions is not None
-    fresh = model.X[model.drawn_from >= 0]
+    fresh = model.X[model.data.drawn_from >= 0]
     assert len({x.tobytes() for x in fresh}) == model.n_certificate
-    assert model.drawn_from.max() < len(model._proposals)
+    assert model.data.drawn_from.max() < len(model._proposals)
     for part in model.regions.parts:
         modelled = part.frame.colour(part.model.X)
         assert np.square(modelled[:, None, :] - fresh[None]).sum(axis=-1).min() > 1e-12
@@ -172,10 +175,10 @@ def test_looks_judge_by_their_own_points_while_others_are_under_way() -> None:
         model.observe(x, bump(x))
     assert len(model.looks) > 2
     for number, look in enumerate(model.looks):
-        own = model.asked_by == number
+        own = model.data.asked_by == number
         assert look.n_evals >= 2 * DIM + 1  # the design of a follow-up, the smaller one
         assert own.sum() >= look.n_evals  # those under way when it ended came later
-        assert np.all(model.drawn_from[own] == -1)
+        assert np.all(model.data.drawn_from[own] == -1)
 
 
 def test_fresh_points_never_told_are_drawn_again() -> None:
@@ -183,7 +186,7 @@ def test_fresh_points_never_told_are_drawn_again() -> None:
     drawn = 0
     while len(model.X) < 120:
         x = model.propose(1, NONE)
-        if x.tobytes() in model._drawn:
+        if model.data.n_drawn(x):
             drawn += 1
             if drawn < 50:  # forgotten
                 continue
@@ -238,6 +241,6 @@ def test_a_cold_q_takes_the_place_of_a_hot_one() -> None:
     log_l = problem.log_likelihood_vectorized(near)
     moved = explorer
     for _ in range(12):
-        moved = _rematched(moved, near, log_l)
+        moved = moved.rematched(near, log_l)
     assert moved.is_cold
     assert abs(moved.log_z - problem.log_z) < 0.5

@@ -13,7 +13,7 @@ from scipy import stats
 
 from wsabi._linalg import NumericalError
 from wsabi.engine import certificate
-from wsabi.engine.certificate import MIN_POINTS, certify
+from wsabi.engine.certificate import MIN_POINTS, Effort, certify
 from wsabi.engine.explorer import Explorer, Frame
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
@@ -55,7 +55,7 @@ def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
-    return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, n_draws)
+    return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, Effort(n_draws, n_draws, 0.0))
 
 
 # -- certify ----------------------------------------------------------------------------------------------------------

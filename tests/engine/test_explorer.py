@@ -423,6 +423,22 @@ def test_a_fit_that_fails_leaves_the_old_surrogate_whole(monkeypatch: pytest.Mon
     assert_array_equal(explorer.log_likelihood(X)[0], before)
 
 
+@pytest.mark.parametrize("height", [1e90, 1e200, 1e300])
+def test_values_further_apart_than_any_square_do_not_overflow(height: float) -> None:
+    """Squares of 1e200 are no numbers: what is that far down counts as 1e100 nats down, and the order is kept."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    explorer = Explorer(Gaussian([0.0, 0.0]), np.random.default_rng(1))
+    with np.errstate(over="raise", invalid="raise"):
+        explorer.match(X, -height * np.square(X).sum(axis=1))
+        log_l, sd = explorer.log_likelihood(X)
+        x = explorer.propose(no_points(2))
+    assert np.all(np.isfinite(log_l))
+    assert np.all(np.isfinite(sd))
+    assert np.all(np.isfinite(x))
+    assert np.all(np.isfinite([explorer.log_z, explorer.temperature, *explorer.frame.mean, *explorer.frame.widths]))
+    assert explorer.top == -height * np.square(X).sum(axis=1).min()
+
+
 def test_an_explorer_without_data_says_so() -> None:
     explorer = Explorer(Gaussian([0.0]), np.random.default_rng(0))
     with pytest.raises(NumericalError, match="no data yet"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -46,7 +46,12 @@ def one_region(measure: Gaussian, centre: np.ndarray, sd: float, X: np.ndarray, 
 
 
 def two_regions(
-    dim: int, n: int, log_l: Function = smooth, method: str = "wsabi-l", explored: Function = smooth
+    dim: int,
+    n: int,
+    log_l: Function = smooth,
+    method: str = "wsabi-l",
+    explored: Function = smooth,
+    families: Sequence[int] | None = None,
 ) -> Regions:
     """Two overlapping components of weights 0.6 and 0.4, with n training points spread over both, as q has them.
 
@@ -61,7 +66,7 @@ def two_regions(
     ]
     rng = np.random.default_rng(1)
     settings = Settings(method=method)  # type: ignore[arg-type]
-    return Regions(measure, settings, rng, explorers, X, log_l(X), [None, None])
+    return Regions(measure, settings, rng, explorers, X, log_l(X), [None, None], families)
 
 
 def quadrature(f: Function, dim: int, reach: float = 9.0, n: int = 400) -> float:
@@ -143,6 +148,22 @@ def test_variance_is_weighted_by_the_squares() -> None:
     beliefs = [part.model.belief() for part in regions.parts]
     variances = [w**2 * math.exp(b.log_var) for w, b in zip((0.6, 0.4), beliefs, strict=True) if b is not None]
     assert_allclose(regions.moments()[1], math.log(sum(variances)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("families", "together"), [((3, 3), True), ((3, 5), False)])
+def test_errors_of_one_family_add_up(families: tuple[int, int], together: bool) -> None:
+    """V[Z] = (Σ w_k √V_k)² for mirror images, wrong by the same, and Σ w_k² V_k for regions that are none.
+
+    The sds are within a factor of ten of each other, so that the cross term is a sixth of the variance or more.
+    """
+    regions = two_regions(2, 30, families=families)
+    beliefs = [part.model.belief() for part in regions.parts]
+    sds = [w * math.exp(0.5 * b.log_var) for w, b in zip((0.6, 0.4), beliefs, strict=True) if b is not None]
+    assert 0.1 < sds[0] / sds[1] < 10.0
+    variance = sum(sds) ** 2 if together else sum(sd**2 for sd in sds)
+    log_mean, log_var = regions.moments()
+    assert_allclose(log_var, math.log(variance), rtol=1e-9)
+    assert log_mean == two_regions(2, 30).moments()[0]  # the mean knows no families
 
 
 def test_moments_shift_with_log_l() -> None:

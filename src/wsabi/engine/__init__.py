@@ -2,12 +2,17 @@
 
 log_surrogate  Gaussian process on log ℓ
 explorer       finds one region of posterior mass by annealing that surrogate           (locate)
-looking        one such search under way, and the list of what searches have found      (locate)
+ascent         climbs to a mode, where there are gradients                              (locate)
+looking        one such search under way                                                (locate)
+found          what searches have found, and what they say is hidden                    (locate)
+mirrors        parameters exchanged and reversed                                        (locate)
+images         which mirror images of a region hold mass too                            (locate)
 students       Student mixtures shaped like a surrogate's posterior                     (recentre)
 regions        the mixture q of regions, its WSABI models and their integral            (recentre, integrate)
 proposal       the density of the fresh points                                          (certify)
 certificate    an unbiased estimate from them, with the models as control               (certify)
 pareto         how heavy the tail of their weights is                                   (certify)
+evaluations    every point and value told, and who had asked for it
 adaptive       the order of these steps, one evaluation at a time
 """
 

@@ -10,20 +10,23 @@ caller's budget or tolerance ends it.
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from wsabi._linalg import NumericalError
-from wsabi._types import Array, Mask
-from wsabi.engine.ascent import Slope, climb
-from wsabi.engine.certificate import MIN_POINTS, certify
-from wsabi.engine.explorer import Explorer
-from wsabi.engine.looking import MORE_OF_THE_SAME, NEGLIGIBLE, Found, Search, look_limit
+from wsabi._types import Array
+from wsabi.engine.ascent import Slope, Summit, climb
+from wsabi.engine.certificate import INTERIM, MIN_POINTS, Effort, certify
+from wsabi.engine.evaluations import Evaluations
+from wsabi.engine.found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
+from wsabi.engine.images import Images
+from wsabi.engine.looking import Search, look_limit
+from wsabi.engine.mirrors import Mirror
 from wsabi.engine.proposal import Proposal, log_mixture
-from wsabi.engine.regions import Region, Regions, inflation
+from wsabi.engine.regions import Regions, carried_lengthscales
 from wsabi.fit import FitRecord
 from wsabi.measures import Measure
 from wsabi.result import Certificate, Look
@@ -31,7 +34,7 @@ from wsabi.settings import Settings
 
 __all__ = ["AdaptiveModel"]
 
-BARREN_SHARE = 0.4  # of the budget may go to looks that found nothing new, before there is an estimate
+BARREN_SHARE = 0.3  # of the budget may go to looks that found nothing new, before there is an estimate
 RETURNS = 3  # looks in a row that came back to known regions end the looking, once half that share is spent
 SURPRISE = 0.1  # of Z in one fresh point outside every region is a region that all looks have missed
 SPARE = 0.05  # of the budget is kept, beside the certificate's share, to integrate with after the first look
@@ -49,28 +52,29 @@ class AdaptiveModel:
     settings : method, acquisition, search, refit, alpha and certify.
     rng : the stream of every draw.
     budget : evaluations the shares above refer to; :meth:`plan` changes it.
+    kinds : (D,) parameters with the same number have the same prior; None if all have.
     """
 
-    def __init__(self, measure: Measure, settings: Settings, rng: np.random.Generator, budget: int) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        settings: Settings,
+        rng: np.random.Generator,
+        budget: int,
+        kinds: Sequence[int] | None = None,
+    ) -> None:
         self.measure = measure
         self.settings = settings
         self.rng = rng
         self.budget = budget
-        self.X = np.empty((0, measure.dim))
-        self.log_l = np.empty(0)  # less `offset`
-        self.offset = 0.0  # the first finite log ℓ: a constant added to all of them must change nothing else
-        self.drawn_from = np.empty(0, dtype=np.int64)  # number of the proposal of a fresh point; −1 for training points
-        self.asked_by = np.empty(0, dtype=np.int64)  # number of the look that asked for a point; −1 for none
+        self.data = Evaluations(measure)
         self.found = Found(measure)
+        self._images = Images([0] * measure.dim if kinds is None else kinds)
         self.regions: Regions | None = None
         self._proposals: list[Proposal] = []
-        self._drawn: dict[bytes, int] = {}  # certificate points under way -> number of their proposal
-        self._asked: dict[bytes, int] = {}  # points of looks under way -> number of their look
         self._matched_n = 0  # training data when q was last matched
         self._n_integrated = 0
         self._surprise: Array | None = None
-        self._starts: set[bytes] = set()  # points of the designs, which are draws of the prior
-        self.n_starts = self.n_infeasible = 0  # of those, told so far, and how many have zero likelihood
         self._seen = 0  # evaluations that the state below has taken notice of
         self._asked_at = 0  # evaluations when the error claimed was last asked for
         self._search: Search | None = self._new_search()
@@ -80,66 +84,77 @@ class AdaptiveModel:
         self.budget = budget
 
     @property
+    def X(self) -> Array:
+        """(N, D) every point told."""
+        return self.data.X
+
+    @property
+    def log_l(self) -> Array:
+        """(N,) log ℓ there, less ``offset``."""
+        return self.data.log_l
+
+    @property
+    def offset(self) -> float:
+        """What log ℓ are differences from."""
+        return self.data.offset
+
+    @property
+    def n_certificate(self) -> int:
+        """Number of certificate points."""
+        return self.data.n_fresh
+
+    @property
     def looks(self) -> list[Look]:
         """Every look that has ended."""
         return self.found.looks
 
     @property
+    def symmetries(self) -> list[Mirror]:
+        """Mirrors under which ℓ and π were found to be the same; products of them not among them."""
+        return self.found.symmetries
+
+    @property
     def is_looking(self) -> bool:
-        """Whether the point proposed last belongs to a look."""
-        return self._search is not None
+        """Whether the point proposed last belongs to a look, or is a mirror image of a known one."""
+        return self._search is not None or self._images.is_asking
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,); those drawn for the certificate are kept apart from the models."""
-        drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
-        asked_by = np.array([self._asked.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
-        for x, value in zip(X, log_l, strict=True):
-            if x.tobytes() in self._starts:
-                self.n_starts += 1
-                self.n_infeasible += int(value == -math.inf)
         first = len(self.X)
-        finite = log_l[np.isfinite(log_l)]
-        if finite.size and not np.any(np.isfinite(self.log_l)):
-            self.offset = float(finite[0])
-        self.log_l = np.concatenate([self.log_l, log_l - self.offset])
-        self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
-        self.asked_by = np.concatenate([self.asked_by, asked_by])
-        self.X = np.concatenate([self.X, X])
-        if self.regions is not None:
-            for i in range(first, len(self.X)):
-                if self._training[i] and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
-                    self.regions.observe(self.X[i], float(self.log_l[i]))
-                elif not self._training[i] and self._is_surprise(i, self.regions):
-                    self._surprise = self.X[i]
+        self.data.observe(X, log_l)
+        for x, value in zip(X, self.log_l[first:], strict=True):
+            self._images.tell(x, float(value))
+        if self.regions is None:
+            return
+        for i in range(first, len(self.X)):
+            fresh = self.data.drawn_from[i] >= 0
+            if not fresh and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
+                for x, value in zip(*self.found.with_images(self.X[[i]], self.log_l[[i]]), strict=True):
+                    self.regions.observe(x, float(value))
+            elif fresh and self._is_surprise(i, self.regions):
+                self._surprise = self.X[i]
 
     def _is_surprise(self, i: int, regions: Regions) -> bool:
         """Whether fresh point i holds a tenth of Z by itself and lies outside the bulk of every region."""
         x = self.X[[i]]
-        log_p = self._proposals[self.drawn_from[i]].log_pdf(x)[0]
+        log_p = self._proposals[self.data.drawn_from[i]].log_pdf(x)[0]
         share = self.log_l[i] + self.measure.log_pdf(x)[0] - log_p - self.found.log_total
         outside = all(part.radius(x)[0] > math.sqrt(self.measure.dim) + 2.0 for part in regions.parts)
         return bool(outside and share > math.log(SURPRISE * max(self.n_certificate, 20)))
 
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
-        n = len(self.X)
-        self.log_l, self.drawn_from, self.asked_by = self.log_l[:n], self.drawn_from[:n], self.asked_by[:n]
+        self.data.recover()
         if self.regions is not None or (self._search is None and self.found.explorers):
             self._rebuild()
         elif self._search is None:
             self._search = self._new_search()
 
-    @property
-    def _training(self) -> Mask:
-        """(N,) which evaluations the models may see."""
-        return self.drawn_from < 0
-
-    @property
-    def n_certificate(self) -> int:
-        """Number of certificate points."""
-        return int(np.sum(~self._training))
+    def _training_data(self) -> tuple[Array, Array]:
+        """What the models may see, X (N, D) and log ℓ (N,), with the mirror images that say the same."""
+        return self.found.with_images(*self.data.training())
 
     # -- where next ---------------------------------------------------------------------------------------------------
 
@@ -153,9 +168,12 @@ class AdaptiveModel:
 
     def _choose(self, pending: Array) -> Array:
         self._take_notice()
+        image = self._images.next_point()
+        if image is not None:
+            return image
         if self._search is not None:
             x = self._search.next_point(np.concatenate([self.X, pending]), pending, self.rng)
-            self._asked[x.tobytes()] = len(self.looks)
+            self.data.ask(x, len(self.looks))
             return x
         if self._certificate_due(pending):
             return self._draw()
@@ -166,14 +184,15 @@ class AdaptiveModel:
         if self._seen == len(self.X):
             return
         self._seen = len(self.X)
+        self._conclude_from_images()
         if self._search is not None:
             self._advance(self._search)
         elif self._surprise is not None:
             self._look_around(self._surprise)
-        elif int(self._training.sum()) >= REMATCH_GROWTH * self._matched_n:
+        elif self.data.n_training >= REMATCH_GROWTH * self._matched_n:
             self._rebuild()
         elif self._is_settled():
-            self._search = self._new_search()
+            self._search = self._next_look()
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -196,7 +215,7 @@ class AdaptiveModel:
         try:
             summit = climb(slope, self.measure, start, limit)
         finally:  # all that was told on the way is the look's own
-            self.asked_by[before:] = number
+            self.data.asked_by[before:] = number
             search.n_handed = self._n_own
         search.climbed = True
         if summit is not None:
@@ -204,13 +223,31 @@ class AdaptiveModel:
                 search.start_from(summit, self.rng)
         return True
 
+    def _next_look(self) -> Search:
+        """A look at an image that holds mass, if there is one; else one from the prior, with some images before it."""
+        image = self._images.echo(self.found)
+        if image is None:
+            self._images.prepare(self.found, *self.data.training_joint())
+            return self._new_search()
+        search = self._new_search(around=image.x)
+        frame = image.mirror.image_of(image.explorer.frame)
+        search.start_from(Summit(image.x, frame.cov), self.rng)
+        return search
+
+    def _conclude_from_images(self) -> None:
+        """Take note of what was told of mirror images; where that proves a symmetry, the images are regions too."""
+        n_known = len(self.found.sites)
+        self._images.conclude(self.found, *self.data.training_joint())
+        if len(self.found.sites) > n_known and self.regions is not None:
+            self._rebuild()
+
     def _new_search(self, around: Array | None = None) -> Search:
         first = not self.looks
         # Every other look is a greedy one: hills that the others pass over are met by these, and cheaply.
         greedy = len(self.looks) % 2 == 1 or around is not None
         search = Search(self.measure, self.rng, first=first, greedy=greedy, around=around)
         if around is None:
-            self._starts.update(x.tobytes() for x in search.design)
+            self.data.start_from(search.design)
         return search
 
     def _look_around(self, x: Array) -> None:
@@ -223,9 +260,8 @@ class AdaptiveModel:
         if not self._can_afford_look():
             return
         self.regions = None
-        self.drawn_from[:] = -1
+        self.data.release_fresh()
         self._proposals = []
-        self._drawn.clear()  # points under way will be training data too
         self._search = self._new_search(around=x)
 
     def _can_afford_look(self) -> bool:
@@ -253,7 +289,7 @@ class AdaptiveModel:
     @property
     def _n_own(self) -> int:
         """Evaluations that the look under way has asked for and been told."""
-        return int(np.sum(self.asked_by == len(self.looks)))
+        return self.data.n_own(len(self.looks))
 
     @property
     def _is_late(self) -> bool:
@@ -262,8 +298,7 @@ class AdaptiveModel:
 
     def _own(self, search: Search) -> tuple[Array, Array]:
         """The look's own data: what it asked for; for the first, everything."""
-        mine = self._training & ((self.asked_by == len(self.looks)) | search.first)
-        return self.X[mine], self.log_l[mine]
+        return self.data.own(len(self.looks), everything=search.first)
 
     def _advance(self, search: Search) -> None:
         """Let the explorer learn, and end the look where it has arrived, come back or lost hope."""
@@ -277,7 +312,7 @@ class AdaptiveModel:
             return
         # The explorer sees its own evaluations, and everything once it has reached temperature one.
         hot = search.explorer.temperature > 1.0
-        X, log_l = (own_X, own_l) if hot else (self.X[self._training], self.log_l[self._training])
+        X, log_l = (own_X, own_l) if hot else self._training_data()
         try:
             search.learn(X, log_l, self._n_own, float(np.max(own_l + self.measure.log_pdf(own_X))))
         except NumericalError:
@@ -285,41 +320,45 @@ class AdaptiveModel:
             return
         outcome = self._outcome(search)
         if outcome is not None:
-            self._end_look(search, outcome)
+            self._end_look(search, *outcome)
 
-    def _outcome(self, search: Search) -> str | None:
-        """How the look ends, if it ends here."""
+    def _outcome(self, search: Search) -> tuple[str, float] | None:
+        """How the look ends, if it ends here, and the share of mass that it has gained."""
         explorer, found = search.explorer, self.found
         known = found.index_of(explorer) if explorer.is_cold else None
         if known is not None and found.accounts_for(known, *self._own(search)):
-            return "known region"
+            return "known region", 0.0
         if search.has_arrived(self._n_own):
-            gain = found.gain(explorer, self.rng)
-            if known is not None and gain < MORE_OF_THE_SAME:
-                return "known region"
-            return "negligible mass" if gain < math.exp(-NEGLIGIBLE) else "new region"
+            novelty = found.novelty(explorer, self.rng)
+            gain = found.gain(explorer, novelty)
+            # Inside a known region, or over several: what the look has found is mostly what they have.
+            if novelty < MORE_OF_THE_SAME or (known is not None and gain < MORE_OF_THE_SAME):
+                return "known region", 0.0
+            return ("negligible mass", 0.0) if gain < math.exp(-NEGLIGIBLE) else ("new region", gain)
         if found.explorers and search.is_hopeless(found.log_total):
-            return "negligible mass"
+            return "negligible mass", 0.0
         climbing = not explorer.is_cold and not found.explorers  # may have half of the certificate's share too
         end = self._looking_end + (0.5 * self.settings.certify * self.budget if climbing else 0.0)
         if self._is_late or (self.regions is None and len(self.X) >= end):
             near = explorer.is_cold and explorer.log_z > found.log_total - NEGLIGIBLE
-            return "new region" if near or not found.explorers else "unfinished"
+            if near or not found.explorers:
+                return "new region", found.gain(explorer, found.novelty(explorer, self.rng))
+            return "unfinished", 0.0
         return None
 
-    def _end_look(self, search: Search, outcome: str) -> None:
-        explorer = search.explorer
+    def _end_look(self, search: Search, outcome: str, gain: float = 0.0) -> None:
         own = self._own(search)
-        look = Look(self._n_own, explorer.log_z + self.offset, outcome)  # type: ignore[arg-type]
-        self.found.record(look, explorer, self.found.gain(explorer, self.rng) if outcome == "new region" else 0.0)
+        look = Look(self._n_own, search.explorer.log_z + self.offset, outcome)  # type: ignore[arg-type]
+        self.found.record(look, search.explorer, gain)
         self._search = None
         if outcome == "known region" and search.from_prior:
             self._search = self._follow_up(*own)
         if self._search is not None:
             return
         if not self.found.explorers or (self.regions is None and not self._enough_looking()):
-            self._search = self._new_search()
+            self._search = self._next_look()
         elif self.regions is None or self.regions.explorers != self.found.explorers:
+            self._images.prepare(self.found, *self.data.training_joint())
             self._rebuild()
 
     def _follow_up(self, X: Array, log_l: Array) -> Search | None:
@@ -342,13 +381,15 @@ class AdaptiveModel:
 
     def _rebuild(self) -> None:
         """Match q of every region to all training data, and give each a new model."""
-        X, log_l = self.X[self._training], self.log_l[self._training]
+        X, log_l = self._training_data()
         before = {} if self.regions is None else {id(part.explorer): part for part in self.regions.parts}
         known = [before.get(id(explorer)) for explorer in self.found.explorers]
-        self.found.explorers = [_rematched(explorer, X, log_l) for explorer in self.found.explorers]
-        lengthscales = [_carried(part, new) for part, new in zip(known, self.found.explorers, strict=True)]
-        self._matched_n = len(X)
-        self.regions = Regions(self.measure, self.settings, self.rng, self.found.explorers, X, log_l, lengthscales)
+        self.found.rematch(lambda explorer: explorer.rematched(X, log_l))
+        lengthscales = [carried_lengthscales(part, new) for part, new in zip(known, self.found.explorers, strict=True)]
+        self._matched_n = self.data.n_training
+        self.regions = Regions(
+            self.measure, self.settings, self.rng, self.found.explorers, X, log_l, lengthscales, self.found.families
+        )
         self._proposals.append(Proposal(self.measure, self.regions))
 
     def _certificate_due(self, pending: Array) -> bool:
@@ -359,13 +400,12 @@ class AdaptiveModel:
         looked = sum(look.n_evals for look in self.looks)
         left = max(self.budget - looked, 1)
         rate = min(share * self.budget / left, 0.5)
-        under_way = sum(x.tobytes() in self._drawn for x in pending)
-        return self.n_certificate + under_way < rate * (len(self.X) - looked + 1)
+        return self.n_certificate + self.data.n_drawn(pending) < rate * (len(self.X) - looked + 1)
 
     def _draw(self) -> Array:
         """A fresh point (D,) for the certificate."""
         x = self._proposals[-1].sample(1, self.rng)[0]
-        self._drawn[x.tobytes()] = len(self._proposals) - 1
+        self.data.draw(x, len(self._proposals) - 1)
         return np.asarray(x)
 
     def _integrate(self, pending: Array) -> Array:
@@ -378,7 +418,7 @@ class AdaptiveModel:
             if self._n_integrated % 2:
                 return self.regions.propose(pending)
             part = self.regions.parts[int(self.rng.choice(len(self.regions.parts), p=self.regions.weights))]
-            part.explorer.fit(self.X[self._training], self.log_l[self._training])
+            part.explorer.fit(*self._training_data())
             return np.asarray(part.explorer.propose(pending, part.doubt.sample(200, self.rng)))
         except NumericalError:
             return np.asarray(self._proposals[-1].sample(1, self.rng)[0])
@@ -402,19 +442,19 @@ class AdaptiveModel:
 
     # -- what is known of Z -------------------------------------------------------------------------------------------
 
-    def estimate(self, n_draws: int = 1000, most_draws: int = 4000) -> Certificate | None:
-        """The combined estimate, or None while looking has not found a region; draws as in :func:`certify`."""
+    def estimate(self, effort: Effort = INTERIM) -> Certificate | None:
+        """The combined estimate, or None while looking has not found a region."""
         if self.regions is None:
             return None
-        fresh = ~self._training
         # A stream of its own: asking for the estimate must not change the points that follow.
         rng = np.random.default_rng(len(self.X))
-        log_p = log_mixture(self._proposals, self.drawn_from[fresh], self.X[fresh])
-        points, values = self.X[fresh], self.log_l[fresh]
-        relative = certify(self.regions, self._proposals[-1], points, values, log_p, rng, n_draws, most_draws)
+        X, log_l, numbers = self.data.fresh()
+        log_p = log_mixture(self._proposals, numbers, X)
+        relative = certify(self.regions, self._proposals[-1], X, log_l, log_p, rng, effort)
         return dataclasses.replace(
             relative,
             log_z=relative.log_z + self.offset,
+            log_z_std=math.hypot(relative.log_z_std, self.data.round_off),
             model_log_z=relative.model_log_z + self.offset,
             fresh_log_z=relative.fresh_log_z + self.offset,
             model_log_var=relative.model_log_var + 2.0 * self.offset,
@@ -437,26 +477,3 @@ class AdaptiveModel:
     def max_jitter(self) -> float:
         """Largest relative jitter of the present models."""
         return 0.0 if self.regions is None else max(part.model.max_jitter for part in self.regions.parts)
-
-
-def _rematched(explorer: Explorer, X: Array, log_l: Array) -> Explorer:
-    """The explorer with q matched to more data; as it was, where that failed or lost most of the mass it had.
-
-    A loss is believed where the surrogate knows log ℓ to half a nat: then it was the old one that was wrong. The mass
-    of an explorer that was still hot is no mass to compare with.
-    """
-    moved = copy.copy(explorer)
-    try:
-        moved.match(X, log_l)
-    except NumericalError:
-        return explorer
-    kept = not explorer.is_cold or moved.log_z > explorer.log_z - 1.0 or moved.doubt < 0.5
-    return moved if moved.is_cold and kept else explorer
-
-
-def _carried(part: Region | None, explorer: Explorer) -> Array | None:
-    """Length-scales (D,) of a region's model along the axes of its explorer's new q; None where it had no model."""
-    if part is None or part.model.gp is None:
-        return None
-    frame = explorer.frame.scaled(inflation(explorer.measure.dim))
-    return np.exp(part.frame.lengths_in(frame, np.log(part.model.gp.lengthscales)))

@@ -25,7 +25,7 @@ from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
 from wsabi.result import Certificate
 
-__all__ = ["MIN_POINTS", "certify"]
+__all__ = ["FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]
 
 RESOLUTION = 1e-3  # nats: the surrogate's own noise on log ℓ (explorer.fit), below which nothing is claimed
 MIN_POINTS = 8  # fresh points below which they have no say: the standard error of a mean of fewer is itself a guess
@@ -36,6 +36,21 @@ SHARED = 0.25  # of the spread of residuals at single points is what an integral
 NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draws are
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How well the surrogate is integrated: by ``draws`` of p, and by four times as many until they are ``most``, while
+    the error of its integral exceeds the share ``tolerable`` of the least claim.
+    """  # noqa: D205
+
+    draws: int
+    most: int
+    tolerable: float
+
+
+INTERIM = Effort(1000, 4000, 0.25)  # is asked for again and again while the run goes on
+FINAL = Effort(4000, 16_000, 0.1)  # is asked for once: 16,000 draws take half a second, with ten regions three
+
+
 def certify(
     regions: Regions,
     proposal: Proposal,
@@ -43,13 +58,9 @@ def certify(
     log_l: Array,
     log_p: Array,
     rng: np.random.Generator,
-    n_draws: int,
-    most_draws: int = 0,
+    effort: Effort = INTERIM,
 ) -> Certificate:
     """Combine the models' integral with the fresh points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
-
-    The surrogate is integrated by n_draws of p, and by four times as many while that is what limits, until they are
-    ``most_draws``.
 
     The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)², the
     latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
@@ -57,10 +68,11 @@ def certify(
     where F says that it was too small, and to what the spread of the residuals, and the largest, say of the size of the
     models' errors.
     """
-    models = _models(regions, proposal, rng, n_draws)
-    while models.surrogate_error > models.tolerable_error and n_draws < most_draws:
-        n_draws *= 4
-        models = _models(regions, proposal, rng, n_draws)
+    draws = effort.draws
+    models = _models(regions, proposal, rng, draws)
+    while models.surrogate_error > effort.tolerable * models.least_claim and draws < effort.most:
+        draws *= 4
+        models = _models(regions, proposal, rng, draws)
     log_weights = log_l + regions.measure.log_pdf(X) - log_p
     fresh = _fresh(models, regions, X, log_weights, log_p)
     share = fresh.share if fresh is not None else models.share_by_claim
@@ -121,9 +133,9 @@ class _Models:
         return LEFT_OVER * min(self.doubt, 1.0) * self.surrogate
 
     @property
-    def tolerable_error(self) -> float:
-        """Monte Carlo error of the surrogate's integral that is not what limits: a quarter of the least claim."""
-        return max(RESOLUTION, 0.25 * LEFT_OVER * self.doubt) * self.surrogate
+    def least_claim(self) -> float:
+        """The least error that may be claimed for the surrogate's integral."""
+        return max(RESOLUTION, LEFT_OVER * self.doubt) * self.surrogate
 
     @property
     def share_by_claim(self) -> float:

@@ -9,6 +9,7 @@ what copes with ridges and scales; the prior is known and never modelled, so q c
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 ti
 WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
+FAR = 1e100  # nats below the best: what lies further down counts as this far, and no square overflows
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
 
@@ -154,7 +156,7 @@ class Explorer:
         X, Y, log_l = X[feasible], Y[feasible], log_l[feasible]
         log_p = log_l + self.measure.log_pdf(X)
         keep = self._relevant(Y, log_p)
-        drop = np.max(log_p[keep]) - log_p[keep]
+        drop = np.minimum(np.max(log_p[keep]) - log_p[keep], FAR)
         reference = float(np.sort(drop)[min(2 * X.shape[1] + 1, len(drop) - 1)])
         temperature = max(1.0, reference / (GREEDY_SPAN if self.greedy else SPAN))
         # Values far below the best are kept for their direction only: beyond the span of interest they count as noisy.
@@ -166,7 +168,7 @@ class Explorer:
             theta = theta + np.append(np.zeros(X.shape[1]), [1.0, 1.0]) * math.log(temperature / self.temperature)
         top = float(np.max(log_l[keep]))
         self.surrogate = fit_log_surrogate(
-            Y[keep], log_l[keep] - top, noise, temperature=temperature, theta=theta, learn=learn
+            Y[keep], np.maximum(log_l[keep] - top, -FAR), noise, temperature=temperature, theta=theta, learn=learn
         )
         self.temperature, self.top, self.top_joint = temperature, top, float(np.max(log_p[keep]))
         self._blocked = blocked
@@ -278,6 +280,20 @@ class Explorer:
         self.surrogate = replace(self._fitted(), theta=np.append(lengths, self._fitted().theta[-2:]))
         # θ is a length in units of q: where q has changed by half a nat it is another length.
         self.fit(X, log_l, learn=self.drift > 0.5)
+
+    def rematched(self, X: Array, log_l: Array) -> Explorer:
+        """A copy with q matched to more data; itself, where that failed or lost most of the mass it had.
+
+        A loss is believed where the surrogate knows log ℓ to half a nat: then it was the old one that was wrong. The
+        mass of an explorer that was still hot is no mass to compare with.
+        """
+        moved = copy.copy(self)
+        try:
+            moved.match(X, log_l)
+        except NumericalError:
+            return self
+        kept = not self.is_cold or moved.log_z > self.log_z - 1.0 or moved.doubt < 0.5
+        return moved if moved.is_cold and kept else self
 
     def _matched_moments(self, caution: float) -> tuple[Array, Array, float]:
         """Mean (D,), factor (D, D) and log mass of the tempered posterior, by iterated importance sampling."""

@@ -7,6 +7,7 @@ a Gaussian-measure integral of the kind :mod:`wsabi.integral` solves, in coordin
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 from wsabi.warp import likelihood_moments
 
-__all__ = ["Region", "Regions", "inflation"]
+__all__ = ["Region", "Regions", "carried_lengthscales", "inflation"]
 
 MAX_DATA = 400  # points per region's model, the nearest to its centre: the price of a fit grows with their cube
 TWIN = 1e-4  # two points closer than this, in sds of q, tell the model the same thing and spoil its conditioning
@@ -48,6 +49,7 @@ class Region:
     model: SequentialModel
     shape: Students
     doubt: Students
+    family: int
     log_variance: float = math.inf
 
     @property
@@ -72,6 +74,9 @@ class Regions:
     measure : the prior in base coordinates.
     explorers : one per region, each at temperature one.
     X, log_l : (N, D) and (N,) training data.
+    lengthscales : (D,) to start the model of each region from, or None.
+    families : a number for each region; those of one number are mirror images of each other, with the same errors.
+        None if there are no images among them.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class Regions:
         X: Array,
         log_l: Array,
         lengthscales: list[Array | None],
+        families: Sequence[int] | None = None,
     ) -> None:
         self.measure = measure
         self.settings = settings
@@ -90,12 +96,13 @@ class Regions:
         log_weights = log_z - np.logaddexp.reduce(log_z)
         standard = Gaussian(np.zeros(measure.dim))
         self.parts = []
-        for explorer, log_weight, warm in zip(explorers, log_weights, lengthscales, strict=True):
+        numbers = range(len(explorers)) if families is None else families
+        for explorer, log_weight, warm, family in zip(explorers, log_weights, lengthscales, numbers, strict=True):
             frame = explorer.frame.scaled(inflation(measure.dim))
             model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
             shape = shape_of(explorer.log_posterior, Students.single(explorer.frame.mean, explorer.frame.cov), rng)
             doubt = shape_of(explorer.log_doubt, shape, rng)
-            self.parts.append(Region(explorer, frame, float(log_weight), model, shape, doubt))
+            self.parts.append(Region(explorer, frame, float(log_weight), model, shape, doubt, family))
         for part in self.parts:
             self._fill(part, X, log_l)
 
@@ -171,23 +178,27 @@ class Regions:
     # -- the integral and its integrand -------------------------------------------------------------------------------
 
     def moments(self) -> tuple[float, float]:
-        """log Σ w_k E_k and log Σ w_k² V_k, the models' mean and variance of Z.
+        """log Σ w_k E_k and log Σ_j (Σ_k∈j w_k √V_k)², the models' mean and variance of Z, with j the families.
+
+        Models of mirror images have been told the same, and are wrong by the same.
 
         Raises
         ------
         NumericalError
             If a model has lost its variance to round-off.
         """
-        means, variances = [], []
+        means = []
+        log_sds: dict[int, list[float]] = {}
         for part in self.parts:
             belief = part.model.belief()
             if belief is None:
                 continue
             means.append(part.log_weight + belief.log_mean)
-            variances.append(2.0 * part.log_weight + belief.log_var)
+            log_sds.setdefault(part.family, []).append(part.log_weight + 0.5 * belief.log_var)
         if not means:
             raise NumericalError("no region holds a finite log-likelihood.")
-        return float(np.logaddexp.reduce(means)), float(np.logaddexp.reduce(variances))
+        log_variances = [2.0 * np.logaddexp.reduce(family) for family in log_sds.values()]
+        return float(np.logaddexp.reduce(means)), float(np.logaddexp.reduce(log_variances))
 
     def control(self, X: Array, log_reference: Array) -> Array:
         """Σ_k w_k q_k m_k / reference, (N,): the models' ℓπ relative to exp(log_reference) (N,)."""
@@ -215,3 +226,11 @@ class Regions:
             if len(mine):
                 log_l[mine], sd[mine] = part.explorer.log_likelihood(X[mine])
         return log_l + self.measure.log_pdf(X), sd
+
+
+def carried_lengthscales(part: Region | None, explorer: Explorer) -> Array | None:
+    """Length-scales (D,) of a region's model along the axes of its explorer's new q; None where it had no model."""
+    if part is None or part.model.gp is None:
+        return None
+    frame = explorer.frame.scaled(inflation(explorer.measure.dim))
+    return np.exp(part.frame.lengths_in(frame, np.log(part.model.gp.lengthscales)))

@@ -1,0 +1,131 @@
+"""Evaluations: every point and value told, and who had asked for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from wsabi._types import Array, Indices, Mask
+from wsabi.measures import Measure
+
+__all__ = ["Evaluations"]
+
+
+class Evaluations:
+    """Points X (N, D) and log ℓ (N,), less ``offset``, in base coordinates.
+
+    Attributes
+    ----------
+    offset : the first finite log ℓ: a constant added to all of them must change nothing else.
+    drawn_from : (N,) number of the proposal of a fresh point; −1 for training points.
+    asked_by : (N,) number of the look that asked for a point; −1 for none.
+    n_starts, n_infeasible : draws of the prior told so far, and how many of them have zero likelihood.
+    """
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
+        self.X = np.empty((0, measure.dim))
+        self.log_l = np.empty(0)
+        self.offset = 0.0
+        self.drawn_from = np.empty(0, dtype=np.int64)
+        self.asked_by = np.empty(0, dtype=np.int64)
+        self.n_starts = self.n_infeasible = 0
+        self._drawn: dict[bytes, int] = {}  # certificate points under way -> number of their proposal
+        self._asked: dict[bytes, int] = {}  # points of looks under way -> number of their look
+        self._starts: set[bytes] = set()  # points of the designs, which are draws of the prior
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    # -- points under way ---------------------------------------------------------------------------------------------
+
+    def draw(self, x: Array, proposal: int) -> None:
+        """Take note that x (D,) is a fresh point, drawn from the proposal of that number."""
+        self._drawn[x.tobytes()] = proposal
+
+    def ask(self, x: Array, look: int) -> None:
+        """Take note that the look of that number has asked for x (D,)."""
+        self._asked[x.tobytes()] = look
+
+    def start_from(self, design: Iterable[Array]) -> None:
+        """Take note of draws of the prior."""
+        self._starts.update(x.tobytes() for x in design)
+
+    def n_drawn(self, pending: Array) -> int:
+        """How many of the points under way, (P, D), are fresh ones."""
+        return sum(x.tobytes() in self._drawn for x in pending)
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def observe(self, X: Array, log_l: Array) -> None:
+        """Add points X (M, D) with log ℓ (M,), not less the offset. X grows last, and so tells what is whole."""
+        starts = np.array([x.tobytes() in self._starts for x in X], dtype=bool)
+        self.n_starts += int(starts.sum())
+        self.n_infeasible += int(np.sum(log_l[starts] == -math.inf))
+        drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
+        asked_by = np.array([self._asked.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
+        finite = log_l[np.isfinite(log_l)]
+        if finite.size and not np.any(np.isfinite(self.log_l)):
+            self.offset = float(finite[0])
+        self.log_l = np.concatenate([self.log_l, log_l - self.offset])
+        self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
+        self.asked_by = np.concatenate([self.asked_by, asked_by])
+        self.X = np.concatenate([self.X, X])
+
+    def recover(self) -> None:
+        """Make the arrays whole again after an interrupt in :meth:`observe`."""
+        n = len(self.X)
+        self.log_l, self.drawn_from, self.asked_by = self.log_l[:n], self.drawn_from[:n], self.asked_by[:n]
+
+    def release_fresh(self) -> None:
+        """Make training points of all fresh ones, those under way among them."""
+        self.drawn_from[:] = -1
+        self._drawn.clear()
+
+    # -- what is there ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_training(self) -> Mask:
+        """(N,) which evaluations the models may see."""
+        return self.drawn_from < 0
+
+    @property
+    def n_training(self) -> int:
+        """How many they are."""
+        return int(self.is_training.sum())
+
+    @property
+    def n_fresh(self) -> int:
+        """Number of certificate points."""
+        return len(self) - self.n_training
+
+    def n_own(self, look: int) -> int:
+        """Evaluations that a look has asked for and been told."""
+        return int(np.sum(self.asked_by == look))
+
+    def own(self, look: int, *, everything: bool) -> tuple[Array, Array]:
+        """X (N, D) and log ℓ (N,) of a look: what it asked for, or all training data."""
+        mine = self.is_training & ((self.asked_by == look) | everything)
+        return self.X[mine], self.log_l[mine]
+
+    def training(self) -> tuple[Array, Array]:
+        """X (N, D) and log ℓ (N,) of the training data."""
+        mine = self.is_training
+        return self.X[mine], self.log_l[mine]
+
+    def training_joint(self) -> tuple[Array, Array]:
+        """X (N, D) and log ℓπ (N,) of the training data."""
+        X, log_l = self.training()
+        return X, log_l + self.measure.log_pdf(X)
+
+    def fresh(self) -> tuple[Array, Array, Indices]:
+        """X (N, D), log ℓ (N,) and numbers of their proposals (N,) of the certificate points."""
+        mine = ~self.is_training
+        return self.X[mine], self.log_l[mine], self.drawn_from[mine]
+
+    @property
+    def round_off(self) -> float:
+        """Nats to which differences from the offset are right, where ℓ is large."""
+        return float(np.spacing(max(abs(self.offset), abs(float(np.max(self.log_l))))))

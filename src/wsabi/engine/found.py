@@ -1,0 +1,275 @@
+"""Found: the regions that looks have ended in, and how much mass they say is still hidden."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wsabi._types import Array
+from wsabi.engine.explorer import Explorer, total_log_mass
+from wsabi.engine.mirrors import Mirror, group_of
+from wsabi.engine.regions import inflation
+from wsabi.measures import Measure
+from wsabi.result import Look
+
+__all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "Found", "Site"]
+
+# A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
+NEGLIGIBLE = 7.0
+GAIN_DRAWS = 300  # of q, to compare two surrogates: a share to 5 %
+ALONE = 0.1  # of the mass may lie elsewhere, for all that one look can tell: as if one second look in ten found as much
+MOST_IMAGES = 23  # of one region: four components can be numbered in 24 ways, and each way costs a model
+MORE_OF_THE_SAME = 0.1  # of the mass: what adds less to a known region is no discovery
+
+
+@dataclass
+class Site:
+    """A region found: its explorer, how many looks ended in it, and whose mirror image it is.
+
+    Sites of one ``family`` are images of each other: one has no ``mirror``, the others are its images by theirs.
+    """
+
+    explorer: Explorer
+    hits: int
+    family: int
+    mirror: Mirror | None = None
+
+
+@dataclass
+class Found:
+    """The regions found, all looks, and the share of mass that each gained."""
+
+    measure: Measure
+    sites: list[Site] = field(default_factory=list)
+    gains: list[float | None] = field(default_factory=list)  # None for looks cut short, which tell nothing
+    n_trifles: int = 0  # places found that hold next to nothing, each taken for another
+    looks: list[Look] = field(default_factory=list)
+    symmetries: list[Mirror] = field(default_factory=list)  # of ℓπ
+
+    @property
+    def explorers(self) -> list[Explorer]:
+        """The explorer of each region."""
+        return [site.explorer for site in self.sites]
+
+    @property
+    def families(self) -> list[int]:
+        """The family of each region."""
+        return [site.family for site in self.sites]
+
+    @property
+    def log_total(self) -> float:
+        """log of the mass in all regions, as their surrogates have it."""
+        return total_log_mass(self.explorers)
+
+    @property
+    def spent(self) -> int:
+        """Evaluations of looks that found nothing new."""
+        return sum(look.n_evals for look in self.looks if look.outcome != "new region")
+
+    @property
+    def typical(self) -> float:
+        """Median evaluations of a look."""
+        return float(np.median([look.n_evals for look in self.looks]))
+
+    def index_of(self, explorer: Explorer) -> int | None:
+        """Number of the region in whose bulk q has arrived, if it is one found before."""
+        return self.index_at(explorer.frame.mean)
+
+    def index_at(self, x: Array) -> int | None:
+        """Number of the region in whose bulk x (D,) lies, the first found if there are several; None for none."""
+        return next(iter(self._all_at(x)), None)
+
+    def _all_at(self, x: Array) -> list[int]:
+        """Numbers of the regions in whose bulk x (D,) lies."""
+        bulk = math.sqrt(self.measure.dim) + 1.0
+        whitened = [known.frame.scaled(inflation(self.measure.dim)).whiten(x[None, :])[0] for known in self.explorers]
+        return [k for k, y in enumerate(whitened) if float(np.linalg.norm(y)) < bulk]
+
+    def accounts_for(self, number: int, X: Array, log_l: Array) -> bool:
+        """Whether that region's surrogate knew of what a look has met: X (N, D), log ℓ (N,) are the look's own points.
+
+        At the best of them, as many as fix a hyperplane, it must not be too low by half: a lump inside a broad region
+        is as new as one outside.
+        """
+        best = np.argsort(-(log_l + self.measure.log_pdf(X)))[: self.measure.dim + 1]
+        best = best[np.isfinite(log_l[best])]
+        predicted, _ = self.explorers[number].log_likelihood(X[best])
+        return float(np.median(log_l[best] - predicted)) < math.log(2.0)
+
+    def unexplained(self, X: Array, log_l: Array) -> int | None:
+        """Which of a look's points X (N, D), log ℓ (N,), betrays something that the known regions do not explain.
+
+        The one that exceeds what their surrogates predict by most: by two nats beyond two of their sds at least, and
+        with an ℓπ within ten nats of the best known, for a region may be that much higher than its flank.
+        """
+        log_p = log_l + self.measure.log_pdf(X)
+        near = np.flatnonzero(log_p > max(known.top_joint for known in self.explorers) - 10.0)
+        if not len(near):
+            return None
+        predicted = [known.log_likelihood(X[near]) for known in self.explorers]
+        excess = log_l[near] - np.max([log_m + 2.0 * sd for log_m, sd in predicted], axis=0)
+        best = int(np.argmax(excess))
+        return int(near[best]) if excess[best] > 2.0 else None
+
+    def gain(self, explorer: Explorer, novelty: float) -> float:
+        """Mass that an explorer of the novelty given has and the known regions have not, over that of both together."""
+        if not self.explorers:
+            return 1.0
+        new = explorer.log_z + math.log(max(novelty, 1e-300))
+        return math.exp(new - np.logaddexp(new, self.log_total))
+
+    def novelty(self, explorer: Explorer, rng: np.random.Generator) -> float:
+        """Share of an explorer's mass that the known regions have not.
+
+        By draws of its q: where a known surrogate says as much as this one does, nothing is new.
+        """
+        if not self.explorers:
+            return 1.0
+        q = explorer.frame.scaled(inflation(self.measure.dim))
+        X = q.colour(rng.standard_normal((GAIN_DRAWS, self.measure.dim)))
+        mine = explorer.log_likelihood(X)[0]
+        possible = np.isfinite(mine)
+        if not np.any(possible):
+            return 0.0
+        X, mine = X[possible], mine[possible]
+        known = np.max([other.log_likelihood(X)[0] for other in self.explorers], axis=0)
+        log_w = mine + self.measure.log_pdf(X) - q.log_density(X)
+        w = np.exp(log_w - np.max(log_w))
+        return float(w @ -np.expm1(np.minimum(known - mine, 0.0))) / float(w.sum())
+
+    def record(self, look: Look, explorer: Explorer, gain: float) -> None:
+        """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.
+
+        What is new inside a known region, and not much narrower than it, is more of the same region: one of the two
+        explorers is kept, the one with the larger mass.
+        """
+        self.looks.append(look)
+        new = look.outcome == "new region"
+        self.gains.append(None if look.outcome == "unfinished" else gain if new else 0.0)
+        self.n_trifles += look.outcome == "negligible mass"
+        host = self.index_of(explorer)
+        if look.outcome == "known region" and host is not None:
+            self.sites[host].hits += 1
+        if new and math.isfinite(explorer.log_z):
+            if host is None or _is_part(self.sites[host].explorer, explorer):
+                self._keep(explorer)
+            else:
+                self._replace(self.sites[host], explorer)
+            self._prune()
+
+    def take(self, look: Look, explorer: Explorer) -> None:
+        """Keep the explorer of a look that was cut short, for want of anything better."""
+        self.looks.append(look)
+        self.gains.append(None)
+        self._keep(explorer)
+
+    def _keep(self, explorer: Explorer) -> None:
+        self.sites.append(Site(explorer, 1, max(self.families, default=-1) + 1))
+        self._reflect()
+
+    def _replace(self, site: Site, explorer: Explorer) -> None:
+        """Count a look that ended in a known region, and take its explorer if it has found more mass there."""
+        site.hits += 1
+        if explorer.log_z > site.explorer.log_z:
+            original = explorer if site.mirror is None else reflected(explorer, site.mirror.inverse)
+            self.rematch(lambda known: original if known is self._original(site).explorer else known)
+
+    def _original(self, site: Site) -> Site:
+        """The site of its family that is no image."""
+        return next(other for other in self.sites if other.family == site.family and other.mirror is None)
+
+    # -- mirror images ------------------------------------------------------------------------------------------------
+
+    def add_symmetry(self, mirror: Mirror) -> None:
+        """Take note that ℓ and π are the same at u and at its mirror image: the images of all regions are regions.
+
+        One that would make the group larger than MOST_IMAGES is not made use of.
+        """
+        if len(group_of([*self.symmetries, mirror], MOST_IMAGES + 1)) <= MOST_IMAGES:
+            self.symmetries.append(mirror)
+            self._reflect()
+
+    @property
+    def group(self) -> list[Mirror]:
+        """All mirrors under which ℓ and π are known to be the same, but for the identity."""
+        return group_of(self.symmetries, MOST_IMAGES)
+
+    def _reflect(self) -> None:
+        """Add the images of known regions that are not known."""
+        for site in [site for site in self.sites if site.mirror is None]:
+            for mirror in self.group:
+                image = reflected(site.explorer, mirror)
+                hosts = [self.sites[k] for k in self._all_at(image.frame.mean)]
+                if not any(host.family == site.family or not _is_part(host.explorer, image) for host in hosts):
+                    self.sites.append(Site(image, 0, site.family, mirror))
+
+    def with_images(self, X: Array, log_l: Array) -> tuple[Array, Array]:
+        """Evaluations X (N, D), log ℓ (N,) and what they say of their mirror images."""
+        group = self.group
+        return np.concatenate([X, *(mirror.image(X) for mirror in group)]), np.tile(log_l, 1 + len(group))
+
+    def rematch(self, rematched: Callable[[Explorer], Explorer]) -> None:
+        """Exchange every region's explorer for another of the same region, its images' likewise."""
+        for site in self.sites:
+            if site.mirror is None:
+                site.explorer = rematched(site.explorer)
+        for site in self.sites:
+            if site.mirror is not None:
+                site.explorer = reflected(self._original(site).explorer, site.mirror)
+
+    def _prune(self) -> None:
+        """Let go of regions that hold next to nothing, together with their images."""
+        floor = self.log_total - NEGLIGIBLE
+        families = set(self.families)
+        kept = {family for family in families if self._log_mass(family) > floor}
+        self.sites = [site for site in self.sites if site.family in kept]
+        self.n_trifles += len(families - kept)
+
+    def _log_mass(self, family: int) -> float:
+        """log of the mass in all regions of a family."""
+        return total_log_mass([site.explorer for site in self.sites if site.family == family])
+
+    @property
+    def unseen_share(self) -> float:
+        """Mass in regions not found, relative to that found, as far as the looks can tell; ALONE for fewer than two.
+
+        The larger of two answers. What the second half of the looks found that the first had not, for as many looks
+        again would be expected to find no more than that. And Chao's (1987) lower bound on the number of kinds not met,
+        f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, with one standard error of it added since it is a
+        bound, each of the mean mass of those met once; it holds where some regions are much harder to find than
+        others. Places that hold next to nothing are kinds too: looks that end each in another place have not seen all
+        there is. A region and its mirror images are one kind: looks tell nothing of how many of them there are.
+        """
+        ended = [gain for gain in self.gains if gain is not None]
+        if len(ended) < 2:
+            return ALONE
+        late = sum(ended[-(len(ended) // 2) :])
+        hits: dict[int, int] = defaultdict(int)
+        for site in self.sites:
+            hits[site.family] += site.hits
+        met_once = [math.exp(self._log_mass(kind) - self.log_total) for kind in hits if hits[kind] == 1]
+        once, twice = len(met_once) + self.n_trifles, list(hits.values()).count(2)
+        if once < 2:
+            return late
+        ratio = once / (twice + 1)
+        hidden = 0.5 * (once - 1) * ratio
+        hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
+        # No more of them than looks were made to meet them.
+        return max(late, min(hidden, len(ended)) * float(np.sum(met_once)) / once)
+
+
+def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
+    """The explorer of the mirror image of a region: the same surrogate, in the coordinates of the image of q."""
+    image = copy.copy(explorer)
+    image.frame = mirror.image_of(explorer.frame)
+    return image
+
+
+def _is_part(known: Explorer, explorer: Explorer) -> bool:
+    """Whether an explorer within a known one's region has found a narrower one, of half its variance along the axes."""
+    return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)

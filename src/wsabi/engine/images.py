@@ -1,0 +1,173 @@
+"""Images: which mirror images of known regions have been asked about, which answered, and which symmetries that proves.
+
+An evaluation at the image of a region's best point answers where it exceeds what is known there. Where ℓ and π are the
+same as at the original, the images of three more points of the region are evaluated; if these agree too, the symmetry
+counts as proved: every image of a region is a region, with the same mass, and every evaluation is one at its images.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from wsabi._types import Array, Indices, Mask
+from wsabi.engine.explorer import AWAY, Explorer
+from wsabi.engine.found import NEGLIGIBLE, Found
+from wsabi.engine.mirrors import Mirror, close_to, mirrors, suggested_by
+
+__all__ = ["Image", "Images"]
+
+CHECKS = 3  # points beside the best: where ℓ hardly depends on an axis one may agree by chance, four apart do not
+SAME = 1e-6  # nats: two values that are equal but for round-off
+
+
+@dataclass(frozen=True)
+class Image:
+    """The mirror image x (D,) of a point of an explorer's region, and log ℓπ at the original; the region's family."""
+
+    x: Array
+    mirror: Mirror
+    log_original: float
+    explorer: Explorer
+    family: int
+
+
+class Images:
+    """Images to evaluate, a few before each look, and what follows from the answers.
+
+    Parameters
+    ----------
+    kinds : (D,) parameters with the same number have the same prior.
+    """
+
+    def __init__(self, kinds: Sequence[int]) -> None:
+        self.kinds = tuple(kinds)
+        self._tried: set[tuple[int, Mirror]] = set()  # family, and a mirror tried on it
+        self._queue: list[Image] = []  # to be evaluated
+        self._awaited: dict[bytes, Image] = {}  # handed out, by their place
+        self._answers: list[tuple[Image, float]] = []  # with log ℓ
+        self._checked: dict[Mirror, int] = {}  # mirrors under which the best point's ℓπ is the same -> answers to come
+        self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
+
+    def prepare(self, found: Found, X: Array, log_joint: Array) -> None:
+        """Queue up to D + 1 images, half of a look's design; X (N, D) and log ℓπ (N,) are the training data.
+
+        Those handed out before and not told by now are forgotten, and may be asked for again.
+        """
+        for image in self._awaited.values():
+            self._tried.discard((image.family, image.mirror))
+            self._checked.pop(image.mirror, None)
+        self._awaited.clear()
+        every = (image for mirror in mirrors(self.kinds) for image in self._made(mirror, found, X, log_joint))
+        for image in islice(every, len(self.kinds) + 1):
+            self._queue.append(image)
+
+    def next_point(self) -> Array | None:
+        """The next image to evaluate, (D,), or None."""
+        if not self._queue:
+            return None
+        image = self._queue.pop(0)
+        self._awaited[image.x.tobytes()] = image
+        return image.x
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether there are images to evaluate, or to be told."""
+        return bool(self._queue or self._awaited)
+
+    def tell(self, x: Array, log_l: float) -> None:
+        """Take log ℓ at x (D,), if it is one of the images handed out."""
+        image = self._awaited.pop(x.tobytes(), None)
+        if image is not None:
+            self._answers.append((image, log_l))
+
+    def _made(self, mirror: Mirror, found: Found, X: Array, log_joint: Array) -> Iterator[Image]:
+        """Images by a mirror that were not asked for before, one for each region that is not an image itself.
+
+        Left out are those in the bulk of a known region, those of much less prior than the original has, and those
+        beside which there is an evaluation already.
+        """
+        for site in found.sites:
+            if site.mirror is not None or (site.family, mirror) in self._tried:
+                continue
+            self._tried.add((site.family, mirror))
+            inside = _best_inside(site.explorer, X, log_joint)
+            if not len(inside):
+                continue
+            top = X[inside[0]]
+            x = mirror.image(top)
+            log_prior = found.measure.log_pdf(np.stack([top, x]))
+            known = np.concatenate([X, *(image.x[None, :] for image in self._queue)])
+            beside = _is_near(site.explorer, top, mirror.inverse.image(known)).any()
+            if log_prior[1] > log_prior[0] - NEGLIGIBLE and not beside and found.index_at(x) is None:
+                yield Image(x, mirror, float(log_joint[inside[0]]), site.explorer, site.family)
+
+    def conclude(self, found: Found, X: Array, log_joint: Array) -> None:
+        """Draw conclusions once all images asked for are told; X (N, D) and log ℓπ (N,) are the training data.
+
+        A symmetry that is proved is added to ``found``; images that the answers make worth asking about are queued.
+        """
+        if self.is_asking:
+            return
+        answers, self._answers = self._answers, []
+        likely: list[Mirror] = []
+        for image, log_l in answers:
+            log_prior = found.measure.log_pdf(np.stack([image.x, image.mirror.inverse.image(image.x)]))
+            same = max(abs(log_prior[0] - log_prior[1]), abs(log_l + log_prior[0] - image.log_original)) <= SAME
+            if image.mirror in self._checked:
+                self._echoes.append((log_l, image))
+                self._checked[image.mirror] = self._checked[image.mirror] - 1 if same else -1
+                if self._checked[image.mirror] == 0:
+                    found.add_symmetry(image.mirror)
+                    likely += suggested_by(image.mirror)
+            elif found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+                self._echoes.append((log_l, image))
+                checks = _checks(image, X, log_joint) if same else []
+                if checks:
+                    self._checked[image.mirror] = len(checks)
+                self._queue += checks
+                likely += [] if same else close_to(image.mirror)
+        for mirror in likely:
+            self._queue += self._made(mirror, found, X, log_joint)
+
+    def echo(self, found: Found) -> Image | None:
+        """The image of most likelihood that is not explained by the regions found by now, given once."""
+        self._echoes.sort(key=lambda echo: echo[0])
+        while self._echoes:
+            log_l, image = self._echoes.pop()
+            if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+                return image
+        return None
+
+
+def _best_inside(explorer: Explorer, X: Array, log_joint: Array) -> Indices:
+    """Indices of X (N, D) in the bulk of an explorer's q where ℓ > 0, those of most ℓπ first."""
+    near = np.linalg.norm(explorer.frame.whiten(X), axis=1) < math.sqrt(X.shape[1]) + 1.0
+    inside = np.flatnonzero(near & np.isfinite(log_joint))
+    return np.asarray(inside[np.argsort(-log_joint[inside])])
+
+
+def _is_near(explorer: Explorer, x: Array, X: Array) -> Mask:
+    """Which of X (N, D) lie within half an sd of q of x (D,)."""
+    frame = explorer.frame
+    return np.asarray(np.linalg.norm(frame.whiten(X) - frame.whiten(x[None, :]), axis=1) <= AWAY)
+
+
+def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
+    """Images of CHECKS points of the same region, or nothing where there are not so many.
+
+    None is close to its best point, which has answered, nor to its own image, which would prove nothing.
+    """
+    inside = _best_inside(image.explorer, X, log_joint)
+    inside = inside[~_is_near(image.explorer, image.mirror.inverse.image(image.x), X[inside])]
+    moved = image.explorer.frame.whiten(image.mirror.image(X[inside])) - image.explorer.frame.whiten(X[inside])
+    inside = inside[np.linalg.norm(moved, axis=1) > AWAY]
+    if len(inside) < CHECKS:
+        return []
+    chosen = inside[np.linspace(0, len(inside) - 1, CHECKS).astype(np.intp)]
+    return [dataclasses.replace(image, x=image.mirror.image(X[i]), log_original=float(log_joint[i])) for i in chosen]

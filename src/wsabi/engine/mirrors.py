@@ -1,0 +1,163 @@
+"""Mirror images: where a known region would be again if the likelihood did not tell some parameters apart.
+
+Mixture components, spectral lines and hidden units can be renumbered, amplitudes and weights can change sign: the
+likelihood then has the same mode several times over, and a search from the prior may well end in the same one each
+time. Whether it has is asked by one evaluation for each way of exchanging or reversing parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from wsabi._types import Array
+from wsabi.engine.explorer import Frame
+
+__all__ = ["Mirror", "close_to", "group_of", "mirrors", "suggested_by"]
+
+Swap = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """u'_d = signs_d · u_{order_d}: parameters exchanged, and reversed about the centre of the prior."""
+
+    order: tuple[int, ...]
+    signs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, dim: int, swaps: Swap = (), reversed_axes: Sequence[int] = ()) -> Mirror:
+        """The mirror that makes the swaps, of disjoint pairs, and reverses the axes given, none of them swapped."""
+        order, signs = list(range(dim)), [1] * dim
+        for i, j in swaps:
+            order[i], order[j] = j, i
+        for d in reversed_axes:
+            signs[d] = -1
+        return cls(tuple(order), tuple(signs))
+
+    @property
+    def swaps(self) -> Swap:
+        """The pairs exchanged, the lower axis first; of a mirror that :func:`mirrors` has given."""
+        return tuple((d, other) for d, other in enumerate(self.order) if d < other)
+
+    @property
+    def reversed_axes(self) -> list[int]:
+        """The axes reversed."""
+        return [d for d, sign in enumerate(self.signs) if sign < 0]
+
+    def described(self, names: Sequence[str]) -> str:
+        """Such as "a1 <-> a2, b1 <-> b2, share reversed", with the D names given."""
+        exchanged = [f"{names[i]} <-> {names[j]}" for i, j in self.swaps]
+        return ", ".join([*exchanged, *(f"{names[d]} reversed" for d in self.reversed_axes)])
+
+    def image(self, X: Array) -> Array:
+        """u' (…, D) of u (…, D)."""
+        return np.asarray(X[..., list(self.order)] * np.array(self.signs, dtype=np.float64))
+
+    def after(self, other: Mirror) -> Mirror:
+        """The mirror that makes u'' of u, by way of the other's u'."""
+        order = tuple(other.order[d] for d in self.order)
+        return Mirror(order, tuple(s * other.signs[d] for s, d in zip(self.signs, self.order, strict=True)))
+
+    @property
+    def inverse(self) -> Mirror:
+        """The mirror that makes u of u'."""
+        order = tuple(int(d) for d in np.argsort(self.order))
+        return Mirror(order, tuple(self.signs[d] for d in order))
+
+    def image_of(self, frame: Frame) -> Frame:
+        """The frame of u' where u has the frame given."""
+        return Frame(self.image(frame.mean), self.image(frame.axes.T).T, frame.widths)
+
+
+def group_of(generators: Sequence[Mirror], limit: int) -> list[Mirror]:
+    """All products of the generators but the identity; only the first ``limit`` where there are more."""
+    found: dict[Mirror, None] = {}
+    fresh = list(generators)
+    while fresh and len(found) < limit:
+        found.update(dict.fromkeys(fresh))
+        products = (g.after(f) for f in fresh for g in generators)
+        identity = Mirror.of(len(generators[0].order))
+        fresh = [g for g in dict.fromkeys(products) if g not in found and g != identity]
+    return list(found)[:limit]
+
+
+def mirrors(kinds: Sequence[int]) -> Iterator[Mirror]:
+    """Mirrors of D parameters, each once, those that models are likelier to have first.
+
+    Parameters
+    ----------
+    kinds : (D,) parameters with the same number have the same prior, and only these are exchanged.
+
+    Notes
+    -----
+    In this order: components exchanged (:func:`_exchanges`), everything reversed, one axis reversed, an exchange with
+    one of the other axes reversed (two components and the share of the first), several neighbouring axes reversed. That
+    is up to D³ in all where all are of one kind; whoever asks takes as many as evaluations allow.
+    """
+    met: set[Mirror] = set()
+    for mirror in _in_order(kinds):
+        if mirror not in met:
+            met.add(mirror)
+            yield mirror
+
+
+def close_to(mirror: Mirror) -> list[Mirror]:
+    """What an exchange that nearly was a symmetry may lack: one of the other axes reversed, or no longer reversed."""
+    dim, swaps, signs = len(mirror.order), mirror.swaps, set(mirror.reversed_axes)
+    rest = sorted(set(range(dim)) - {axis for pair in swaps for axis in pair})
+    return [Mirror.of(dim, swaps, sorted(signs ^ {d})) for d in rest] if swaps else []
+
+
+def suggested_by(symmetry: Mirror) -> list[Mirror]:
+    """What is likely to be a symmetry too: each of two components exchanged reversed, or a part of what is reversed."""
+    dim, swaps, axes = len(symmetry.order), symmetry.swaps, symmetry.reversed_axes
+    components = [sorted(component) for component in zip(*swaps, strict=True)]
+    parts = [axes[a : a + n] for n in range(len(axes) - 1, 0, -1) for a in range(len(axes) - n + 1)]
+    return [Mirror.of(dim, reversed_axes=part) for part in [*components, *parts]]
+
+
+def _in_order(kinds: Sequence[int]) -> Iterator[Mirror]:
+    dim = len(kinds)
+    for swaps in _exchanges(kinds):
+        yield Mirror.of(dim, swaps)
+    yield Mirror.of(dim, reversed_axes=range(dim))
+    for d in range(dim):
+        yield Mirror.of(dim, reversed_axes=[d])
+    # The fewer axes an exchange leaves alone, the likelier is one of them the share that goes with it.
+    for swaps in sorted(_exchanges(kinds), key=len, reverse=True):
+        for d in sorted(set(range(dim)) - {axis for pair in swaps for axis in pair}):
+            yield Mirror.of(dim, swaps, [d])
+    for length in range(2, dim):
+        for a in range(dim - length + 1):
+            yield Mirror.of(dim, reversed_axes=range(a, a + length))
+
+
+def _exchanges(kinds: Sequence[int]) -> Iterator[Swap]:
+    """Ways to exchange two components of a model whose parameters are laid out in one of the usual orders.
+
+    Kind by kind, the ith parameter of every kind with the jth; two neighbouring blocks of parameters, the longest
+    first; pairs of neighbours next to each other; any two parameters.
+    """
+    dim = len(kinds)
+    groups = [[d for d in range(dim) if kinds[d] == kind] for kind in dict.fromkeys(kinds)]
+    for size in sorted({len(group) for group in groups if len(group) > 1}, reverse=True):
+        alike = [group for group in groups if len(group) == size]
+        for i, j in combinations(range(size), 2):
+            if len(alike) > 1:
+                yield tuple((group[i], group[j]) for group in alike)
+    layouts = [
+        tuple((a + k, a + length + k) for k in range(length))
+        for length in range(dim // 2, 1, -1)
+        for a in range(dim - 2 * length + 1)
+    ]
+    layouts += [
+        tuple((a + 2 * k, a + 2 * k + 1) for k in range(count))
+        for count in range(dim // 2, 1, -1)
+        for a in range(dim - 2 * count + 1)
+    ]
+    layouts += [((i, j),) for i, j in combinations(range(dim), 2)]
+    yield from (swaps for swaps in layouts if all(kinds[i] == kinds[j] for i, j in swaps))

@@ -1,0 +1,86 @@
+"""Every value told is kept with who had asked for it, less an offset that a constant added to all of them changes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+
+from wsabi.engine.evaluations import Evaluations
+from wsabi.measures import Gaussian
+
+MEASURE = Gaussian([0.0, 0.5], [1.0, 4.0])
+X = np.random.default_rng(0).standard_normal((6, 2))
+LOG_L = np.array([-math.inf, -3.0, -5.0, 2.0, -math.inf, -1.0])
+
+
+def told(shift: float = 0.0) -> Evaluations:
+    """Six points: of the first look 0, 1 and 5, fresh from proposals 2 and 0 the points 2 and 4; 0 and 3 are starts."""
+    data = Evaluations(MEASURE)
+    for i in (0, 1, 5):
+        data.ask(X[i], 0)
+    data.draw(X[2], 2)
+    data.draw(X[4], 0)
+    data.start_from(X[[0, 3]])
+    assert data.n_drawn(X) == 2
+    data.observe(X[:4], LOG_L[:4] + shift)
+    assert data.n_drawn(X) == 1
+    data.observe(X[4:], LOG_L[4:] + shift)
+    return data
+
+
+def test_values_are_differences_from_the_first_finite_one() -> None:
+    for shift in (0.0, 1e5):
+        data = told(shift)
+        assert data.offset == -3.0 + shift
+        assert_array_equal(data.log_l, LOG_L + 3.0)
+        assert_array_equal(data.X, X)
+        assert len(data) == 6
+
+
+def test_who_had_asked_for_a_point_is_remembered() -> None:
+    data = told()
+    assert_array_equal(data.asked_by, [0, 0, -1, -1, -1, 0])
+    assert_array_equal(data.drawn_from, [-1, -1, 2, -1, 0, -1])
+    assert (data.n_training, data.n_fresh, data.n_own(0), data.n_own(1)) == (4, 2, 3, 0)
+    assert (data.n_starts, data.n_infeasible) == (2, 1)
+
+
+def test_training_and_fresh_points_are_kept_apart() -> None:
+    data, mine = told(), [0, 1, 3, 5]
+    assert_array_equal(data.training()[0], X[mine])
+    assert_array_equal(data.training()[1], LOG_L[mine] + 3.0)
+    assert_allclose(data.training_joint()[1], LOG_L[mine] + 3.0 + MEASURE.log_pdf(X[mine]), rtol=1e-14)
+    fresh, log_l, numbers = data.fresh()
+    assert_array_equal(fresh, X[[2, 4]])
+    assert_array_equal(log_l, LOG_L[[2, 4]] + 3.0)
+    assert_array_equal(numbers, [2, 0])
+    assert_array_equal(data.own(0, everything=False)[0], X[[0, 1, 5]])
+    assert_array_equal(data.own(0, everything=True)[0], X[mine])
+
+
+def test_released_fresh_points_are_training_data_those_under_way_too() -> None:
+    data = told()
+    later = X + 1.0
+    data.draw(later[0], 1)
+    data.release_fresh()
+    data.observe(later[:1], np.zeros(1))
+    assert data.n_fresh == 0
+    assert len(data.training()[0]) == 7
+
+
+def test_an_interrupt_between_the_arrays_leaves_them_equally_long() -> None:
+    data = told()
+    data.log_l, data.drawn_from = np.append(data.log_l, 0.0), np.append(data.drawn_from, -1)
+    data.recover()
+    assert len(data.X) == len(data.log_l) == len(data.drawn_from) == len(data.asked_by) == 6
+
+
+def test_round_off_is_that_of_the_largest_number_that_matters() -> None:
+    data = Evaluations(MEASURE)
+    data.observe(X[:2], np.array([-1e15, -1.0]))  # the best is 1e15 above the first
+    assert data.round_off == np.spacing(1e15)
+    low = Evaluations(MEASURE)
+    low.observe(X[:2], np.array([-1.0, -1e15]))  # far down: what is lost there does not matter
+    assert low.round_off < 1e-14

@@ -1,0 +1,519 @@
+"""What looks have found is kept, counted, reflected and pruned as it says."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.found import ALONE, MOST_IMAGES, NEGLIGIBLE, Found, Site, reflected
+from wsabi.engine.mirrors import Mirror
+from wsabi.engine.regions import inflation
+from wsabi.measures import Gaussian
+from wsabi.result import Look
+
+MEASURE = Gaussian([0.0, 0.0])
+HERE, THERE, ELSEWHERE = np.array([1.0, 1.0]), np.array([-1.0, 1.0]), np.array([-1.0, -1.0])
+
+
+def an_explorer(centre: np.ndarray, log_z: float = 0.0, doubt: float = 0.1) -> Explorer:
+    """One that has arrived at N(centre, 0.1² I) with that mass."""
+    explorer = Explorer(Gaussian(np.zeros(len(centre))), np.random.default_rng(0))
+    explorer.frame = Frame.of(centre, 0.01 * np.eye(len(centre)))
+    explorer.temperature, explorer.log_z, explorer.doubt = 1.0, log_z, doubt
+    return explorer
+
+
+def a_look(outcome: Any, n_evals: int = 20) -> Look:
+    return Look(n_evals, 0.0, outcome)
+
+
+def found_of(*looks: tuple[str, Explorer]) -> Found:
+    found = Found(MEASURE)
+    for outcome, explorer in looks:
+        found.record(a_look(outcome), explorer, 0.5)
+    return found
+
+
+def hits_of(found: Found) -> list[int]:
+    return [site.hits for site in found.sites]
+
+
+# -- what was found ---------------------------------------------------------------------------------------------------
+
+
+def test_nothing_found_yet() -> None:
+    found = Found(MEASURE)
+    assert found.log_total == -math.inf
+    assert found.spent == 0
+    assert found.unseen_share == ALONE
+    assert found.index_of(an_explorer(HERE)) is None
+
+
+def test_index_of_is_the_region_in_whose_bulk_q_has_arrived() -> None:
+    """The bulk ends √D + 1 sds of the widened q from its centre, whatever the newcomer's own width."""
+    found = found_of(("new region", an_explorer(HERE)), ("new region", an_explorer(THERE)))
+    assert found.index_of(an_explorer(HERE)) == 0
+    assert found.index_of(an_explorer(THERE + 0.05)) == 1
+    assert found.index_of(an_explorer(ELSEWHERE)) is None
+    edge = (math.sqrt(2.0) + 1.0) * 0.1 * math.sqrt(inflation(2))
+    for direction in np.array([[1.0, 0.0], [0.0, -1.0], [0.6, 0.8]]):
+        assert found.index_of(an_explorer(HERE + 0.99 * edge * direction)) == 0
+        assert found.index_of(an_explorer(HERE + 1.01 * edge * direction)) is None
+
+
+def test_new_regions_are_kept_and_summed() -> None:
+    found = found_of(("new region", an_explorer(HERE, -1.0)), ("new region", an_explorer(THERE, -2.0)))
+    assert [explorer.log_z for explorer in found.explorers] == [-1.0, -2.0]
+    assert hits_of(found) == [1, 1]
+    assert [look.outcome for look in found.looks] == ["new region", "new region"]
+    assert_allclose(found.log_total, math.log(math.exp(-1.0) + math.exp(-2.0)), rtol=1e-12)
+
+
+def test_a_known_region_is_a_hit_for_that_region_alone() -> None:
+    first, second = an_explorer(HERE), an_explorer(THERE)
+    found = found_of(("new region", first), ("new region", second), ("known region", an_explorer(THERE, 0.1)))
+    assert hits_of(found) == [1, 2]
+    assert found.explorers[0] is first
+    assert found.explorers[1] is second
+
+
+@pytest.mark.parametrize("outcome", ["negligible mass", "unfinished"])
+def test_other_outcomes_are_noted_only(outcome: str) -> None:
+    found = found_of(
+        ("new region", an_explorer(HERE)), (outcome, an_explorer(THERE)), (outcome, an_explorer(HERE, 5.0))
+    )
+    assert len(found.explorers) == 1
+    assert hits_of(found) == [1]
+    assert found.explorers[0].log_z == 0.0
+    assert len(found.looks) == 3
+
+
+def test_a_look_that_came_back_replaces_nothing() -> None:
+    """It ended on its way, with a surrogate of a few points, whatever mass that claims."""
+    again = an_explorer(HERE + 0.02, 5.0, 0.1)
+    found = found_of(("new region", an_explorer(HERE)), ("known region", again))
+    assert found.explorers[0] is not again
+    assert len(found.explorers) == 1
+    assert hits_of(found) == [2]
+
+
+def test_negligible_regions_are_dropped_with_their_hits() -> None:
+    small, middle = an_explorer(HERE, -NEGLIGIBLE - 0.1), an_explorer(THERE, -NEGLIGIBLE + 1.0)
+    found = found_of(("new region", small), ("known region", small), ("known region", small), ("new region", middle))
+    assert hits_of(found) == [3, 1]
+    large = an_explorer(ELSEWHERE, 0.0)
+    found.record(a_look("new region"), large, 0.9)
+    assert [id(explorer) for explorer in found.explorers] == [id(middle), id(large)]
+    assert hits_of(found) == [1, 1]
+    tiny = an_explorer(HERE, -NEGLIGIBLE - 1.0)
+    found.record(a_look("new region"), tiny, 0.0)
+    assert len(found.explorers) == 2
+    assert len(found.looks) == 6  # the record of looks is not pruned
+
+
+@pytest.mark.parametrize("log_z", [math.nan, -math.inf])
+def test_a_region_without_a_mass_is_none(log_z: float) -> None:
+    assert found_of(("new region", an_explorer(HERE, log_z))).explorers == []
+
+
+def test_spent_and_typical() -> None:
+    found = Found(MEASURE)
+    for n, outcome in ((40, "new region"), (10, "known region"), (14, "negligible mass"), (90, "unfinished")):
+        found.record(a_look(outcome, n), an_explorer(HERE), 0.0)
+    assert found.spent == 10 + 14 + 90
+    assert found.typical == 0.5 * (14 + 40)
+
+
+# -- new within known -------------------------------------------------------------------------------------------------
+
+
+def test_a_narrower_region_inside_a_known_one_is_kept_beside_it() -> None:
+    """Half the variance along the axes is much narrower: |Σ|^½ lower by 2^(−D/2)."""
+    broad = an_explorer(HERE)
+    for variance, beside in ((0.4, True), (0.6, False)):
+        lump = an_explorer(HERE + 0.05, -1.0)
+        lump.frame = broad.frame.scaled(variance)
+        found = found_of(("new region", broad), ("new region", lump))
+        assert [id(explorer) for explorer in found.explorers] == [id(broad), *([id(lump)] if beside else [])]
+        assert hits_of(found) == ([1, 1] if beside else [2])
+
+
+@pytest.mark.parametrize("log_z", [-0.5, 0.5])
+def test_of_two_as_wide_in_one_place_the_larger_is_kept(log_z: float) -> None:
+    first, second = an_explorer(HERE), an_explorer(HERE + 0.05, log_z)
+    found = found_of(("new region", first), ("new region", second))
+    assert hits_of(found) == [2]
+    assert found.explorers[0] is (second if log_z > 0.0 else first)
+
+
+def test_a_look_cut_short_is_taken_as_it_is() -> None:
+    found, explorer = Found(MEASURE), an_explorer(HERE, -3.0)
+    found.take(a_look("unfinished"), explorer)
+    assert found.explorers == [explorer]
+    assert hits_of(found) == [1]
+    assert [look.outcome for look in found.looks] == ["unfinished"]
+    assert found.log_total == -3.0
+    assert found.unseen_share == ALONE
+
+
+def round_bump(centre: np.ndarray, log_height: float = 0.0) -> Explorer:
+    """An explorer that knows a bump of sd 0.2 at that place."""
+    rng = np.random.default_rng(0)
+    explorer = Explorer(MEASURE, rng)
+    explorer.frame = Frame.of(centre, 0.04 * np.eye(2))
+    X = centre + 0.25 * rng.standard_normal((40, 2))
+    explorer.match(X, bump_at(centre, X) + log_height)
+    assert explorer.temperature == 1.0
+    assert explorer.doubt < 0.1
+    return explorer
+
+
+def bridge(log_height: float = 0.0) -> Explorer:
+    """An explorer whose q lies over the two bumps, at HERE and THERE, that it knows, the latter of that height."""
+    rng = np.random.default_rng(0)
+    explorer = Explorer(MEASURE, rng)
+    X = np.concatenate([centre + 0.25 * rng.standard_normal((60, 2)) for centre in (HERE, THERE)])
+    explorer.match(X, np.logaddexp(bump_at(HERE, X), bump_at(THERE, X) + log_height))
+    explorer.frame = Frame.of(0.5 * (HERE + THERE), np.diag([1.0, 0.04]))
+    explorer.fit(X, np.logaddexp(bump_at(HERE, X), bump_at(THERE, X) + log_height), learn=True)
+    return explorer
+
+
+def bump_at(centre: np.ndarray, X: np.ndarray) -> np.ndarray:
+    return np.asarray(-0.5 * np.square((X - centre) / 0.2).sum(axis=1))
+
+
+def test_a_region_accounts_for_what_its_surrogate_knew() -> None:
+    """A surrogate of a plain bump knows the bump; a lump on top of it, log 2 or more higher, is news."""
+    found = found_of(("new region", round_bump(HERE)))
+    P = HERE + 0.15 * np.random.default_rng(1).standard_normal((12, 2))
+    log_l = bump_at(HERE, P)
+    assert found.accounts_for(0, P, log_l)
+    assert found.accounts_for(0, P, log_l + 0.9 * math.log(2.0))
+    assert not found.accounts_for(0, P, log_l + 1.1 * math.log(2.0))
+    assert found.accounts_for(0, P, log_l - 5.0)
+    best = np.argsort(-(log_l + MEASURE.log_pdf(P)))
+    worst = np.isin(np.arange(12), best[6:])
+    assert found.accounts_for(0, P, np.where(worst, -np.inf, log_l))  # only the best of them count
+    assert not found.accounts_for(0, P, log_l + np.where(worst, 0.0, 4.0))
+
+
+def test_gain_is_the_share_of_mass_that_was_not_known() -> None:
+    """Nothing of what is known already, all of what is elsewhere, half of what is known half as high.
+
+    Where the surrogates know log ℓ to a hundredth of a nat, so is what the one exceeds the other by.
+    """
+    here, there = round_bump(HERE), round_bump(THERE, 1.0)
+    rng = np.random.default_rng(2)
+
+    def gain_of(known: Found, explorer: Explorer) -> float:
+        return known.gain(explorer, known.novelty(explorer, rng))
+
+    assert gain_of(Found(MEASURE), here) == 1.0  # nothing was known
+    found = found_of(("new region", here))
+    assert gain_of(found, here) < 1e-6
+    expected = math.exp(there.log_z) / (math.exp(here.log_z) + math.exp(there.log_z))
+    assert_allclose(gain_of(found, there), expected, rtol=1e-3)
+    for log_height in (math.log(2.0), math.log(4.0)):
+        higher = round_bump(HERE, log_height)
+        new = math.exp(higher.log_z) * -math.expm1(-log_height)
+        assert_allclose(gain_of(found, higher), new / (new + math.exp(here.log_z)), atol=0.02)
+    both = found_of(("new region", here), ("new region", there))
+    assert gain_of(both, here) < 1e-6
+    assert gain_of(both, there) < 1e-6
+    # What spans the two and knows no more than they do is not new, wherever its centre is.
+    spanning = bridge(1.0)
+    assert both.index_of(spanning) is None
+    assert both.novelty(spanning, rng) < 0.05
+    assert found.novelty(spanning, rng) > 0.5
+
+
+def test_gains_are_those_of_new_regions() -> None:
+    found = Found(MEASURE)
+    for outcome in ("new region", "known region", "negligible mass", "unfinished"):
+        found.record(a_look(outcome), an_explorer(HERE), 0.7)
+    assert found.gains == [0.7, 0.0, 0.0, None]
+
+
+# -- what was not -----------------------------------------------------------------------------------------------------
+
+
+PLACES = {"A": HERE, "B": THERE, "C": ELSEWHERE}
+
+
+def unseen(sequence: str, unit: float = 1.0, **masses: float) -> float:
+    """unseen_share after looks that met A, B, C by turns; "-" is one of negligible mass, "?" one left unfinished."""
+    found, met = Found(MEASURE), 0.0
+    for i, letter in enumerate(sequence):
+        if letter in "-?":
+            found.record(a_look("negligible mass" if letter == "-" else "unfinished"), an_explorer(np.zeros(2)), 0.0)
+            continue
+        explorer = an_explorer(PLACES[letter], math.log(unit * masses[letter]))
+        new = letter not in sequence[:i]
+        met += masses[letter] if new else 0.0
+        found.record(a_look("new region" if new else "known region"), explorer, masses[letter] / met)
+    return found.unseen_share
+
+
+@pytest.mark.parametrize(
+    ("sequence", "masses", "expected"),
+    [
+        ("", {}, ALONE),
+        ("A", {"A": 1.0}, ALONE),  # one look cannot tell
+        ("A?", {"A": 1.0}, ALONE),  # nor does one that was given up
+        ("AB", {"A": 0.5, "B": 0.5}, 1.0),  # 1 + √14 kinds, held to two, of half the mass; the second half found half
+        ("AB", {"A": 0.9, "B": 0.1}, 1.0),  # a tenth; but two kinds of the mean mass
+        ("AA", {"A": 1.0}, 0.0),  # both came back
+        ("AAA", {"A": 1.0}, 0.0),
+        ("ABAB", {"A": 0.7, "B": 0.3}, 0.0),  # all came back, to two places
+        ("ABBABA", {"A": 0.7, "B": 0.3}, 0.0),
+        ("AAB", {"A": 0.6, "B": 0.4}, 0.4),  # the last of three is the second half
+        ("ABA", {"A": 0.6, "B": 0.4}, 0.0),  # nothing late, and B alone was met once: 1·0/2
+        ("AAAB--", {"A": 0.6, "B": 0.4}, 0.8),  # B and two trifles once: ten kinds, held to six, of 0.4/3
+        ("AAB---", {"A": 0.6, "B": 0.4}, 0.6),  # B and three trifles once, A twice: held to six, of a tenth
+        ("ABCAAA", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.25 * (1.0 + math.sqrt(14.0))),  # two once: 1 ± √14 of a quarter
+        ("ABCA--", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.75),  # four once, one twice: 3 ± √28, held to six, of an eighth
+        ("ABC---", {"A": 0.5, "B": 0.3, "C": 0.2}, 1.0),  # six once, 15 and more kinds: held to six, of a sixth
+        ("AAB?", {"A": 0.6, "B": 0.4}, 0.4),  # a look given up does not count
+    ],
+)
+def test_unseen_share_by_hand(sequence: str, masses: dict[str, float], expected: float) -> None:
+    """The larger of what the second half of the looks gained and of Chao's bound; masses count as shares."""
+    assert_allclose(unseen(sequence, **masses), expected, rtol=1e-12)
+    assert_allclose(unseen(sequence, unit=1e-6, **masses), expected, rtol=1e-9)
+
+
+# -- mirror images ----------------------------------------------------------------------------------------------------
+
+SWAP, REVERSAL = Mirror((1, 0), (1, 1)), Mirror((0, 1), (-1, -1))
+ASIDE = np.array([2.0, 0.5])  # on none of their planes
+CYCLE = Mirror((1, 2, 0), (1, -1, 1))  # u' = (u₁, −u₂, u₀): the sixth power, and none before, is the identity
+CORNER = np.array([2.0, 0.5, -1.0])
+
+
+def centres_of(found: Found) -> np.ndarray:
+    return np.array([explorer.frame.mean for explorer in found.explorers])
+
+
+def cycled(X: np.ndarray) -> np.ndarray:
+    """The image by CYCLE, written out."""
+    return np.stack([X[..., 1], -X[..., 2], X[..., 0]], axis=-1)
+
+
+def turned(x: np.ndarray, n: int) -> np.ndarray:
+    """The image by CYCLE taken n times."""
+    return x if n == 0 else turned(cycled(x), n - 1)
+
+
+def cyclic(explorer: Explorer) -> Found:
+    """That region and its five images, the nth of them CYCLE taken n times."""
+    found = Found(Gaussian(np.zeros(3)))
+    found.record(a_look("new region"), explorer, 1.0)
+    found.add_symmetry(CYCLE)
+    assert_array_equal(centres_of(found), [turned(explorer.frame.mean, n) for n in range(6)])
+    return found
+
+
+def test_a_symmetry_clones_the_regions_that_are_not_known_at_their_images() -> None:
+    tilted = an_explorer(ASIDE, -1.0)
+    tilted.frame = Frame.of(ASIDE, np.array([[0.02, 0.008], [0.008, 0.01]]))
+    found = found_of(("new region", tilted), ("new region", an_explorer(THERE)), ("new region", an_explorer(-THERE)))
+    found.add_symmetry(SWAP)  # THERE and −THERE are images of each other
+    assert_array_equal(centres_of(found), [ASIDE, THERE, -THERE, ASIDE[::-1]])
+    clone = found.sites[3]
+    assert_allclose(clone.explorer.frame.cov, [[0.01, 0.008], [0.008, 0.02]], rtol=1e-12)
+    assert clone.explorer.log_z == -1.0
+    assert clone.mirror == SWAP
+    assert hits_of(found) == [1, 1, 1, 0]
+    assert found.families == [0, 1, 2, 0]
+    assert found.explorers[0] is tilted
+
+
+def test_regions_found_or_taken_later_are_cloned_too() -> None:
+    found = Found(MEASURE)
+    found.add_symmetry(SWAP)
+    assert found.sites == []
+    found.record(a_look("new region"), an_explorer(ASIDE), 1.0)
+    found.take(a_look("unfinished"), an_explorer(-ASIDE))
+    assert_array_equal(centres_of(found), [ASIDE, ASIDE[::-1], -ASIDE, -ASIDE[::-1]])
+    assert found.families == [0, 0, 1, 1]
+
+
+def test_a_second_symmetry_brings_all_products() -> None:
+    found = found_of(("new region", an_explorer(ASIDE)))
+    found.add_symmetry(SWAP)
+    found.add_symmetry(REVERSAL)
+    assert_array_equal(centres_of(found), [ASIDE, ASIDE[::-1], -ASIDE, -ASIDE[::-1]])
+    assert found.families == [0] * 4
+    assert len(set(found.group)) == len(found.group) == 3
+    found.add_symmetry(found.group[2])  # no news
+    assert len(found.sites) == 4
+
+
+@pytest.mark.parametrize(("centre", "n_sites"), [((1.0, 1.0), 1), ((1.0, 1.28), 1), ((1.0, 1.32), 2)])
+def test_a_region_that_maps_onto_itself_has_no_clone(centre: tuple[float, float], n_sites: int) -> None:
+    """The bulk ends 0.42 from the centre: where the image is within it, 0.28 √2 away, it is the same region."""
+    found = found_of(("new region", an_explorer(np.array(centre))))
+    found.add_symmetry(SWAP)
+    assert len(found.sites) == n_sites
+
+
+def test_data_count_at_their_images() -> None:
+    X = np.random.default_rng(0).standard_normal((5, 2))
+    log_l = np.array([0.0, -1.0, -2.0, -math.inf, -4.0])
+    found = Found(MEASURE)
+    for told, answer in zip((X, log_l), found.with_images(X, log_l), strict=True):
+        assert_array_equal(answer, told)
+    found.add_symmetry(SWAP)
+    found.add_symmetry(REVERSAL)
+    points, values = found.with_images(X, log_l)
+    assert_array_equal(points, np.concatenate([X, X[:, ::-1], -X, -X[:, ::-1]]))
+    assert_array_equal(values, np.concatenate([log_l] * 4))
+
+
+def test_images_have_the_value_of_a_symmetric_function() -> None:
+    """One that is symmetric in nothing but CYCLE: the mean over its powers of xy + x²y⁴."""
+
+    def log_l(X: np.ndarray) -> np.ndarray:
+        images = np.stack([turned(X, n) for n in range(6)])
+        x, y = images[..., 0], images[..., 1]
+        return np.asarray(np.mean(x * y + x**2 * y**4, axis=0))
+
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    points, values = cyclic(an_explorer(CORNER)).with_images(X, log_l(X))
+    assert_array_equal(points, np.concatenate([turned(X, n) for n in range(6)]))
+    assert_allclose(values, log_l(points), atol=1e-12)
+
+
+def test_images_move_with_their_originals() -> None:
+    found = cyclic(an_explorer(CORNER))
+    found.record(a_look("new region"), an_explorer(3.0 * CORNER), 0.5)
+    families, hits = found.families, hits_of(found)
+    asked, shift = [], np.array([0.1, 0.0, -0.2])
+
+    def moved(explorer: Explorer) -> Explorer:
+        asked.append(explorer)
+        return an_explorer(explorer.frame.mean + shift, explorer.log_z - 0.3)
+
+    originals = [found.explorers[0], found.explorers[6]]
+    found.rematch(moved)
+    assert [id(explorer) for explorer in asked] == [id(explorer) for explorer in originals]  # and no image
+    expected = [turned(scale * CORNER + shift, n) for scale in (1.0, 3.0) for n in range(6)]
+    assert_allclose(centres_of(found), expected, atol=1e-12)
+    assert [explorer.log_z for explorer in found.explorers] == [-0.3] * 12
+    assert found.families == families
+    assert hits_of(found) == hits
+
+
+def test_a_look_that_came_back_to_an_image_is_a_hit_of_the_family() -> None:
+    found = cyclic(an_explorer(CORNER))
+    original = found.explorers[0]
+    found.record(a_look("known region"), an_explorer(cycled(CORNER) + 0.02, 5.0), 0.0)
+    assert hits_of(found) == [1, 1, 0, 0, 0, 0]
+    assert found.families == [0] * 6
+    assert found.explorers[0] is original
+    assert found.unseen_share == 0.0  # both looks ended in one place
+
+
+@pytest.mark.parametrize("log_z", [-0.5, 0.5])
+def test_more_mass_in_an_image_is_more_in_the_original(log_z: float) -> None:
+    """By the inverse: CYCLE once more would be somewhere else."""
+    found = cyclic(an_explorer(CORNER))
+    original, shift = found.explorers[0], np.array([0.05, 0.02, 0.0])
+    found.record(a_look("new region"), an_explorer(cycled(CORNER + shift), log_z), 0.5)
+    assert hits_of(found) == [1, 1, 0, 0, 0, 0]
+    assert found.families == [0] * 6
+    if log_z < 0.0:
+        assert found.explorers[0] is original
+        return
+    assert_allclose(centres_of(found), [turned(CORNER + shift, n) for n in range(6)], atol=1e-12)
+    assert [explorer.log_z for explorer in found.explorers] == [0.5] * 6
+
+
+def test_a_family_is_dropped_as_one_trifle() -> None:
+    """Its four regions together hold a little less than what counts."""
+    low = -NEGLIGIBLE - math.log(4.0) - 0.1
+    found = found_of(("new region", an_explorer(ASIDE, low)), ("new region", an_explorer(THERE, -2.0)))
+    found.add_symmetry(SWAP)
+    found.add_symmetry(REVERSAL)
+    assert found.families == [0, 1, 0, 1, 0, 0]
+    assert found.n_trifles == 0
+    found.record(a_look("new region"), an_explorer(np.zeros(2), 0.0), 0.5)
+    assert_array_equal(centres_of(found), [THERE, -THERE, np.zeros(2)])
+    assert found.n_trifles == 1
+
+
+def test_a_family_is_one_kind_to_look_for() -> None:
+    """Two regions met once each are two kinds; a region met once and its image met once are one, met twice."""
+
+    def met(*sites: Site, n_trifles: int = 0) -> float:
+        return Found(MEASURE, list(sites), [1.0, 0.0, 0.0], n_trifles).unseen_share
+
+    here, image = an_explorer(ASIDE), an_explorer(ASIDE[::-1])
+    # Two kinds met once: 1 + √14, held to three, of half the mass.
+    assert_allclose(met(Site(here, 1, 0), Site(image, 1, 1)), 1.5, rtol=1e-12)
+    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP)) == 0.0
+    # A family met once and a trifle: as many, of half the mass of the family, which is all.
+    assert_allclose(met(Site(here, 1, 0), Site(image, 0, 0, SWAP), n_trifles=1), 1.5, rtol=1e-12)
+    # Two trifles were met once, but have no mass.
+    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP), n_trifles=2) == 0.0
+    # Beside another region met once, with a trifle: ½ + √3.5 kinds of half the mass of the other, a third.
+    other = Site(an_explorer(HERE), 1, 1)
+    expected = (0.5 + math.sqrt(3.5)) / 6.0
+    assert_allclose(met(Site(here, 1, 0), Site(image, 1, 0, SWAP), other, n_trifles=1), expected, rtol=1e-12)
+
+
+EXCHANGES = [Mirror.of(5, (pair,)) for pair in combinations(range(5), 2)]  # all 120 orders of five are their products
+
+
+def test_a_large_group_is_cut() -> None:
+    """Four components have 24 orders, and more are not worth a model each."""
+    assert MOST_IMAGES == 23
+    found, x = Found(Gaussian(np.zeros(5)), symmetries=EXCHANGES), np.arange(5.0)
+    assert len(found.group) == MOST_IMAGES
+    found.record(a_look("new region"), an_explorer(x), 1.0)
+    points, values = found.with_images(x[None, :], np.zeros(1))
+    assert_array_equal(centres_of(found), points)
+    assert points.shape == (24, 5)
+    assert values.shape == (24,)
+    assert len(np.unique(points, axis=0)) == 24
+    assert_array_equal(np.sort(points, axis=1), np.tile(x, (24, 1)))
+
+
+def test_a_group_that_grows_large_is_cut_for_known_regions_too() -> None:
+    """However many symmetries come one by one, each region has MOST_IMAGES at most, all of them with images of data."""
+    found = Found(Gaussian(np.zeros(5)))
+    found.record(a_look("new region"), an_explorer(np.arange(5.0)), 1.0)
+    for mirror in EXCHANGES:
+        found.add_symmetry(mirror)
+        assert len(found.sites) <= 1 + MOST_IMAGES
+        assert {site.mirror for site in found.sites if site.mirror is not None} <= set(found.group)
+
+
+@pytest.mark.parametrize("mirror", [Mirror.of(3, ((0, 2),)), Mirror.of(3, (), [0, 1]), CYCLE, CYCLE.inverse])
+def test_a_reflected_explorer_says_of_the_image_what_the_explorer_says_of_the_original(mirror: Mirror) -> None:
+    """To round-off: sums in another order differ by 1e-11, other places by nats.
+
+    A tilted bump with a cubic and an infeasible corner, so that nothing is symmetric by itself.
+    """
+    rng = np.random.default_rng(0)
+    explorer = Explorer(Gaussian(np.zeros(3)), rng)
+    slopes = np.array([[2.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.5, -0.7, 3.0]])
+    P = np.array([0.8, -0.3, 0.2]) + 0.6 * rng.standard_normal((60, 3))
+    log_l = -0.5 * np.square((P - [0.8, -0.3, 0.2]) @ slopes).sum(axis=1) + 0.2 * P[:, 0] ** 3
+    explorer.match(P, np.where(P[:, 0] > 1.0, -np.inf, log_l))
+    X = np.array([0.8, -0.3, 0.2]) + 0.6 * rng.standard_normal((20, 3))
+    image = reflected(explorer, mirror)
+    for answer, expected in zip(image.log_likelihood(mirror.image(X)), explorer.log_likelihood(X), strict=True):
+        assert_allclose(answer, expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(image.log_posterior(mirror.image(X)), explorer.log_posterior(X), rtol=1e-9, atol=1e-9)
+    possible = np.isfinite(explorer.log_likelihood(X)[0])
+    assert 5 < possible.sum() < 20
+    elsewhere = explorer.log_likelihood(mirror.image(X[possible]))[0] - explorer.log_likelihood(X[possible])[0]
+    assert np.median(np.abs(elsewhere)) > 1.0

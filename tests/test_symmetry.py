@@ -1,0 +1,205 @@
+"""Likelihoods that do not tell some parameters apart: every mode counts, and a likelihood without symmetry has none."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize, stats
+
+import wsabi
+from wsabi.engine.mirrors import Mirror
+
+Function = Callable[[np.ndarray], np.ndarray]
+SWAP = Mirror.of(3, ((0, 1),))
+RENUMBER = Mirror.of(5, ((0, 1), (2, 3)), [4])  # means, log sds, and the share of the first
+_rng = np.random.default_rng(5)
+DATA = np.concatenate([_rng.normal(-1.5, 0.35, 10), _rng.normal(1.2, 0.35, 15)])
+MANY = np.concatenate([_rng.normal(-1.5, 0.35, 14), _rng.normal(1.2, 0.5, 22)])
+
+
+def log_normal(y: np.ndarray, mean: np.ndarray, log_sd: np.ndarray) -> np.ndarray:
+    """log N(y_i; mean_n, sd_n²), (N, n)."""
+    r = (y - mean[:, None]) * np.exp(-log_sd[:, None])
+    return np.asarray(-0.5 * np.square(r) - log_sd[:, None] - 0.5 * math.log(2.0 * math.pi))
+
+
+def two_means(X: np.ndarray) -> np.ndarray:
+    """Log likelihood (N,) of half and half N(X₀, sd²) and N(X₁, sd²), log sd = X₂."""
+    parts = [log_normal(DATA, X[:, k], X[:, 2]) for k in (0, 1)]
+    return np.asarray((np.logaddexp(*parts) - math.log(2.0)).sum(axis=1))
+
+
+def two_components(X: np.ndarray) -> np.ndarray:
+    """Log likelihood (N,) with means X₀, X₁, log sds X₂, X₃ and the share X₄ of the first."""
+    with np.errstate(divide="ignore"):
+        shares = np.log(X[:, 4]), np.log1p(-X[:, 4])
+    parts = [shares[k][:, None] + log_normal(MANY, X[:, k], X[:, 2 + k]) for k in (0, 1)]
+    return np.asarray(np.logaddexp(*parts).sum(axis=1))
+
+
+def grid_sum(n: int) -> float:
+    """log ∫ ℓπ of ``two_means`` under N(0, I), by the rule of equal weights; outside its box is less than 1e-6."""
+    means, log_sds = np.linspace(-3.0, 3.0, 2 * n), np.linspace(-2.0, 0.6, n)
+    X = np.stack([axis.ravel() for axis in np.meshgrid(means, means, log_sds)], axis=1)
+    log_joint = two_means(X) + stats.norm.logpdf(X).sum(axis=1)
+    cell = 2.0 * math.log(means[1] - means[0]) + math.log(log_sds[1] - log_sds[0])
+    return float(np.logaddexp.reduce(log_joint)) + cell
+
+
+def symmetries(integrator: wsabi.Integrator) -> list[Mirror]:
+    return list(integrator._model.found.symmetries)  # type: ignore[union-attr]
+
+
+def step(integrator: wsabi.Integrator, log_l: Function, n: int = 1) -> np.ndarray:
+    X = integrator.ask(n)
+    integrator.tell(X, log_l(X))
+    return X
+
+
+def is_at_images(integrator: wsabi.Integrator) -> bool:
+    """Whether images are queued, some of them told."""
+    images: Any = integrator._model._images  # type: ignore[union-attr]
+    return bool(images._queue and images._answers)
+
+
+@pytest.fixture(scope="module")
+def truth() -> float:
+    coarse, fine = grid_sum(33), grid_sum(41)
+    assert_allclose(coarse, fine, atol=1e-4)  # the oracle has converged
+    return fine
+
+
+# -- both modes are found ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mixture_with_exchangeable_means(truth: float, seed: int) -> None:
+    """One mode alone is log 2 too little."""
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=seed)
+    result = integrator.run(two_means, budget=200, vectorized=True)
+    assert abs(result.log_z - truth) < min(0.05, 3.0 * result.log_z_std)
+    assert symmetries(integrator) == [SWAP]
+
+
+def importance_sum(n: int, rng: np.random.Generator) -> tuple[float, float]:
+    """log Z of ``two_components`` and its standard error, by n draws: Student densities at both modes, and the prior.
+
+    In u ~ N(0, I), with means 2u, log sds u and the share Φ(u).
+    """
+
+    def log_joint(U: np.ndarray) -> np.ndarray:
+        X = np.column_stack([2.0 * U[:, :2], U[:, 2:4], stats.norm.cdf(U[:, 4])])
+        return np.asarray(two_components(X) + stats.norm.logpdf(U).sum(axis=1))
+
+    mode = optimize.minimize(lambda u: -log_joint(u[None])[0], np.array([-0.75, 0.6, -1.0, -0.7, -0.3]), method="BFGS")
+    student = stats.multivariate_t(mode.x, 1.5 * mode.hess_inv, df=5)
+    U = student.rvs(n, random_state=rng)
+    U = np.where(rng.random((n, 1)) < 0.5, U, RENUMBER.image(U))
+    U = np.where(rng.random((n, 1)) < 0.8, U, rng.standard_normal((n, 5)))
+    parts = [math.log(0.4) + student.logpdf(U), math.log(0.4) + student.logpdf(RENUMBER.image(U))]
+    log_q = np.logaddexp.reduce([*parts, math.log(0.2) + stats.norm.logpdf(U).sum(axis=1)])
+    log_w = log_joint(U) - log_q
+    w = np.exp(log_w - np.max(log_w))
+    return math.log(w.mean()) + float(np.max(log_w)), float(w.std() / w.mean()) / math.sqrt(n)
+
+
+def test_a_mixture_of_parameters_of_three_kinds() -> None:
+    """Renumbering exchanges means and log sds and turns the share into one less it: reversed, where it is normal."""
+    log_z, std = importance_sum(100_000, np.random.default_rng(1))
+    assert std < 0.005
+    normal, unit = stats.norm(0.0, 2.0), stats.norm(0.0, 1.0)
+    integrator = wsabi.Integrator(wsabi.Independent([normal, normal, unit, unit, (0.0, 1.0)]), rng=0)
+    result = integrator.run(two_components, budget=500, vectorized=True)
+    assert abs(result.log_z - log_z) < min(0.1, 3.0 * math.hypot(result.log_z_std, std))
+    assert RENUMBER in symmetries(integrator)
+
+
+def test_without_a_symmetry_there_are_no_images() -> None:
+    """One slanting Gaussian off the centre, in closed form: N(c; 0, I + S)|2πS|^½."""
+    centre = np.array([0.8, -0.3, 0.4])
+    cov = np.array([[0.04, 0.02, 0.0], [0.02, 0.09, -0.03], [0.0, -0.03, 0.06]])
+    precision = np.linalg.inv(cov)
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+    result = integrator.run(lambda x: -0.5 * (x - centre) @ precision @ (x - centre), budget=150)
+    expected = stats.multivariate_normal(np.zeros(3), np.eye(3) + cov).logpdf(centre)
+    expected += 0.5 * np.linalg.slogdet(2.0 * np.pi * cov)[1]
+    assert abs(result.log_z - expected) < min(0.05, 3.0 * result.log_z_std)
+    assert symmetries(integrator) == []
+    assert [site.mirror for site in integrator._model.found.sites] == [None]  # type: ignore[union-attr]
+    assert integrator._model._images._tried  # type: ignore[union-attr]
+
+
+# -- however the values come ------------------------------------------------------------------------------------------
+
+
+def test_an_integrator_pickled_among_images_goes_on_as_if_it_had_not_been() -> None:
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+    while not is_at_images(integrator):
+        step(integrator, two_means)
+    copy = pickle.loads(pickle.dumps(integrator))
+    ahead = [step(integrator, two_means) for _ in range(25)]
+    assert_array_equal([step(copy, two_means) for _ in range(25)], ahead)
+    assert symmetries(copy) == symmetries(integrator) == [SWAP]
+
+
+def test_batches_told_in_another_order_find_the_symmetry() -> None:
+    """Eight at a time, told one by one in any order, across the borders of batches too."""
+    rng = np.random.default_rng(3)
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=1)
+    under_way = integrator.ask(4)
+    while not symmetries(integrator) and integrator.n_evals < 150:
+        under_way = rng.permutation(np.concatenate([under_way, integrator.ask(8)]))
+        for x in under_way[:8]:
+            integrator.tell(x[None, :], two_means(x[None, :]))
+        under_way = under_way[8:]
+    assert symmetries(integrator) == [SWAP]
+
+
+def test_a_constant_in_log_l_changes_no_symmetry() -> None:
+    found = []
+    for constant in (0.0, 1e4):
+        integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+        for _ in range(90):
+            step(integrator, lambda X, c=constant: two_means(X) + c)  # type: ignore[misc]
+        found.append(symmetries(integrator))
+    assert found == [[SWAP], [SWAP]]
+
+
+# -- ridges and heights beyond round-off ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_ridge_as_thin_as_round_off(seed: int) -> None:
+    """−½((x₀ − x₁)/ε)² under N(0, I): x₀ − x₁ ~ N(0, 2), hence Z = ε/√2 to ε² for ε = 1e-8."""
+    result = wsabi.integrate(
+        lambda x: -0.5 * ((x[0] - x[1]) / 1e-8) ** 2, wsabi.Gaussian([0.0, 0.0]), budget=150, rng=seed
+    )
+    assert abs(result.log_z - (math.log(1e-8) - 0.5 * math.log(2.0))) < 3.0 * result.log_z_std
+
+
+def test_values_beyond_any_square_give_a_result_with_warnings() -> None:
+    result = wsabi.integrate(lambda x: -1e200 * (x @ x), wsabi.Gaussian([0.0, 0.0]), budget=80, rng=0)
+    assert result.n_evals == 80
+    assert any("hardly explored" in warning for warning in result.warnings)
+
+
+# -- what the user is told --------------------------------------------------------------------------------------------
+
+
+def test_the_result_names_the_symmetry_and_can_be_reweighed() -> None:
+    """Under a prior that favours one of the two modes, whichever it is, the evidence is the same."""
+    prior = wsabi.Gaussian(np.zeros(3), names=("low", "high", "log_sd"))
+    result = wsabi.integrate(two_means, prior, budget=200, rng=1, vectorized=True)
+    assert result.symmetries == ("low <-> high",)
+    assert "symmetry        low <-> high" in str(result)
+    here, there = (result.with_prior(wsabi.Gaussian([sign * 1.3, -sign * 1.3, 0.0])) for sign in (1.0, -1.0))
+    assert here.log_z > result.log_z
+    assert max(here.log_z_std, there.log_z_std) < 0.1
+    assert abs(here.log_z - there.log_z) < 3.0 * math.hypot(here.log_z_std, there.log_z_std)
+    assert here.warnings == there.warnings == ()
