@@ -58,6 +58,14 @@ def cube_to_normals(cube):
     return stats.norm.ppf(cube) * np.array([4.0, 5.0, 6.0]) + np.array([1.0, 2.0, 3.0])
 
 
+def two_pairs(cube):
+    return np.array([2.0 * cube[0], cube[1] ** 2, 2.0 * cube[2], cube[3] ** 2])
+
+
+def second_in_units_of_the_first(cube):
+    return np.array([1.0 + cube[0], cube[1] * (1.0 + cube[0])])
+
+
 def narrow_normal(x):
     return stats.norm.logpdf(x[0], 0.3, 0.5)
 
@@ -177,7 +185,12 @@ def partition(kinds):
         (GaussianMixture([1.0, 1.0], [[0.0, 0.0, 1.0], [2.0, 2.0, 5.0]], [np.eye(3), np.eye(3)]), [0, 0, 2]),
         ({"a": stats.norm(0, 2), "b": (0.0, 1.0), "c": stats.norm(0, 2)}, [0, 1, 0]),
         (LogDensity(narrow_normal, Gaussian(np.zeros(2))), [0, 0]),
-        (Transform(np.copy, 3), [0, 1, 2]),  # any axis may depend on all: nothing is known to be alike
+        (Transform(np.copy, 3), [0, 0, 0]),
+        (Transform(cube_to_normals, 3), [0, 1, 2]),
+        (Transform(two_pairs, 4), [0, 1, 0, 1]),
+        (Transform(np.sort, 2), [0, 0]),  # which mixes the axes, but not the same ones
+        (Transform(second_in_units_of_the_first, 2), [0, 1]),
+        (Gaussian([0.1 + 0.2, 0.3, 0.3 * (1.0 + 1e-6)]), [0, 0, 2]),  # round-off is no difference, six digits are
         (Gaussian([0.0]), [0]),
     ],
 )

@@ -16,6 +16,7 @@ import wsabi
 from wsabi.charts import chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.found import Found
+from wsabi.engine.mirrors import Mirror
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of, warnings_of
 from wsabi.fit import LOG_BOUND, FitRecord
 from wsabi.posterior import Posterior
@@ -225,6 +226,26 @@ def test_one_look_alone_is_a_warning(calm: AdaptiveModel) -> None:
     assert warned(calm) == [
         "the budget allowed one look from the prior only: a mode elsewhere would not have been seen."
     ]
+
+
+def test_mirror_images_not_looked_at_are_a_warning(calm: AdaptiveModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AdaptiveModel, "echoing_shares", property(lambda _: [0.004, 0.005]))
+    assert warned(calm) == []  # less than a hundredth
+    monkeypatch.setattr(AdaptiveModel, "echoing_shares", property(lambda _: [0.5, 0.5]))
+    assert len(warned(calm)) == 1
+    assert warned(calm)[0].startswith("2 mirror images of a known mode")
+    estimate = estimate_of(calm)
+    assert estimate is not None
+    assert estimate.log_z_std > math.log(2.0)  # which holds as much mass again
+
+
+def test_images_too_many_to_follow_are_a_warning(calm: AdaptiveModel) -> None:
+    calm.found.beyond.append(Mirror.of(calm.measure.dim, reversed_axes=range(calm.measure.dim)))
+    assert len(warned(calm)) == 1
+    assert "1 times the mass found lies in further images" in warned(calm)[0]
+    estimate = estimate_of(calm)
+    assert estimate is not None
+    assert estimate.log_z_std > math.log(2.0)
 
 
 def test_looks_that_end_in_different_places_are_a_warning(calm: AdaptiveModel) -> None:

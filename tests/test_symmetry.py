@@ -203,3 +203,46 @@ def test_the_result_names_the_symmetry_and_can_be_reweighed() -> None:
     assert max(here.log_z_std, there.log_z_std) < 0.1
     assert abs(here.log_z - there.log_z) < 3.0 * math.hypot(here.log_z_std, there.log_z_std)
     assert here.warnings == there.warnings == ()
+
+
+# -- what must not go wrong -------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_goes_on_from_another_knows_the_symmetry_from_its_evaluations(truth: float) -> None:
+    """The images were evaluated by the first run, and answer without being asked again."""
+    prior = wsabi.Gaussian(np.zeros(3))
+    first = wsabi.integrate(two_means, prior, budget=80, rng=1, vectorized=True)
+    assert first.symmetries == ("x0 <-> x1",)
+    second = wsabi.integrate(two_means, prior, budget=90, rng=2, vectorized=True, start=first)
+    assert second.symmetries == ("x0 <-> x1",)
+    assert abs(second.log_z - truth) < 3.0 * second.log_z_std
+
+
+def bumps(centres: np.ndarray, log_heights: np.ndarray, sd: float) -> tuple[Function, float]:
+    """log ℓ of Gaussian bumps, heights at their centres (K, D), and log Z under N(0, I)."""
+
+    def log_l(X: np.ndarray) -> np.ndarray:
+        squares = np.square(X[:, None, :] - centres).sum(axis=2)
+        return np.asarray(np.logaddexp.reduce(log_heights - 0.5 * squares / sd**2, axis=1))
+
+    dim, wide = centres.shape[1], 1.0 + sd**2
+    masses = log_heights + dim * math.log(sd) - 0.5 * dim * math.log(wide) - 0.5 * np.square(centres).sum(axis=1) / wide
+    return log_l, float(np.logaddexp.reduce(masses))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_symmetry_of_two_modes_is_not_laid_upon_a_third(seed: int) -> None:
+    """Two bumps are images of each other, the highest has none: an image of it would add half of Z and more."""
+    log_l, log_z = bumps(np.array([[1.2, -0.5], [-1.2, 0.5], [0.4, 1.3]]), np.array([0.0, 0.0, 2.0]), 0.15)
+    result = wsabi.integrate(log_l, wsabi.Gaussian(np.zeros(2)), budget=200, rng=seed, vectorized=True)
+    assert abs(result.log_z - log_z) < 3.0 * result.log_z_std
+    assert result.log_z < log_z + 0.1
+
+
+@pytest.mark.parametrize("budget", range(11, 23))
+def test_a_budget_that_ends_among_images_leaves_an_honest_error_bar(budget: int) -> None:
+    """What is known of an image by then is in the estimate, or in its error bar."""
+    log_l, log_z = bumps(np.array([[2.0], [-2.0]]), np.zeros(2), 0.3)
+    result = wsabi.integrate(log_l, wsabi.Gaussian([0.0]), budget=budget, rng=budget, vectorized=True, tol=0)
+    told_of_both = all(np.any(np.abs(result.points - c) < 0.3) for c in (2.0, -2.0))
+    assert not told_of_both or abs(result.log_z - log_z) < 2.0 * result.log_z_std

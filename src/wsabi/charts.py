@@ -57,13 +57,14 @@ class Chart(ABC):
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """(D,) numbers, the same for parameters whose maps u_d -> x_d are the same, so that they can be exchanged."""
-        if not self.separable:
-            return tuple(range(self.dim))
-        # Two priors that agree at five quantiles, to the last bit, are the same.
+        """(D,) numbers, the same for parameters with the same prior, so that they may be worth exchanging.
+
+        They are taken as the same if they agree, to seven digits, where all u_d are the same, for five of these.
+        """
         maps = self._to_user(np.outer([-0.9, -0.4, 0.0, 0.3, 0.8], np.ones(self.dim)))
-        _, numbers = np.unique(maps, axis=1, return_inverse=True)
-        return tuple(int(number) for number in np.ravel(numbers))
+        seen = [tuple(f"{value:.6e}" for value in column) for column in maps.T]
+        numbers = {column: number for number, column in enumerate(dict.fromkeys(seen))}
+        return tuple(numbers[column] for column in seen)
 
     def to_user(self, U: Array) -> Array:
         """x(u_n), (N, D), for U (N, D)."""

@@ -44,7 +44,7 @@ def concluded(model: Model) -> Model | None:
     """
     if not np.any(np.isfinite(model.log_l)):
         return None
-    if isinstance(model, SequentialModel) or model.regions is not None:
+    if isinstance(model, SequentialModel) or (model.regions is not None and not model.has_news):
         return model
     model = copy.deepcopy(model)
     model.conclude()
@@ -74,7 +74,7 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
     if certificate is None:
         return None
     belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
-    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.found.unseen_share))
+    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.unseen_share))
     return Estimate(certificate.log_z, log_z_std, belief, certificate)
 
 
@@ -167,6 +167,16 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
         found.append(
             f"the {len(outcomes)} looks from fresh draws of the prior keep ending in different places: regions not "
             f"found may hold {model.found.unseen_share:.2g} times the mass of those found."
+        )
+    if sum(model.echoing_shares) > 0.01:
+        found.append(
+            f"{len(model.echoing_shares)} mirror images of a known mode, with parameters exchanged or reversed, were "
+            "found to hold mass too and not looked at: give the run more evaluations."
+        )
+    if model.found.beyond:
+        found.append(
+            f"parameters can be exchanged or reversed in more ways than are followed: {model.found.beyond_share:.3g} "
+            "times the mass found lies in further images, log Z is too low by that, and the error bar holds it."
         )
     if model.data.n_infeasible:
         share = model.data.n_infeasible / model.data.n_starts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from wsabi.engine.evaluations import Evaluations
@@ -30,13 +31,36 @@ def told(shift: float = 0.0) -> Evaluations:
     return data
 
 
-def test_values_are_differences_from_the_first_finite_one() -> None:
+def test_values_are_differences_from_the_best_one() -> None:
     for shift in (0.0, 1e5):
         data = told(shift)
-        assert data.offset == -3.0 + shift
-        assert_array_equal(data.log_l, LOG_L + 3.0)
+        assert data.offset == 2.0 + shift
+        assert_array_equal(data.log_l, LOG_L - 2.0)
         assert_array_equal(data.X, X)
         assert len(data) == 6
+
+
+def test_the_offset_follows_the_best_of_the_first_points_and_stays() -> None:
+    """Of 2D + 2 = 6 points, and of as many more as it takes to meet a finite value."""
+    for lead in ([], [-math.inf] * 7):
+        data = Evaluations(MEASURE)
+        values = [*lead, -4.0, -math.inf, 1.0, -2.0, 3.0, 5.0, 9.0]
+        offsets = []
+        for n, value in enumerate(values):
+            data.observe(X[:1] + n, np.array([value]))
+            offsets.append(data.offset)
+            assert_array_equal(data.log_l, np.array(values[: n + 1]) - data.offset)
+        expected = [0.0] * 7 + [-4.0] * 7 if lead else [-4.0, -4.0, 1.0, 1.0, 3.0, 5.0, 5.0]
+        assert offsets == expected
+
+
+def test_a_first_value_that_means_zero_costs_no_digits() -> None:
+    values = np.array([-1e30, -1.25, -0.1, 0.3])
+    data = Evaluations(MEASURE)
+    for n in range(len(values)):
+        data.observe(X[[n]], values[[n]])
+        assert_array_equal(data.log_l, values[: n + 1] - np.max(values[: n + 1]))
+    assert data.round_off < 1e-15
 
 
 def test_who_had_asked_for_a_point_is_remembered() -> None:
@@ -50,11 +74,11 @@ def test_who_had_asked_for_a_point_is_remembered() -> None:
 def test_training_and_fresh_points_are_kept_apart() -> None:
     data, mine = told(), [0, 1, 3, 5]
     assert_array_equal(data.training()[0], X[mine])
-    assert_array_equal(data.training()[1], LOG_L[mine] + 3.0)
-    assert_allclose(data.training_joint()[1], LOG_L[mine] + 3.0 + MEASURE.log_pdf(X[mine]), rtol=1e-14)
+    assert_array_equal(data.training()[1], LOG_L[mine] - 2.0)
+    assert_allclose(data.training_joint()[1], LOG_L[mine] - 2.0 + MEASURE.log_pdf(X[mine]), rtol=1e-14)
     fresh, log_l, numbers = data.fresh()
     assert_array_equal(fresh, X[[2, 4]])
-    assert_array_equal(log_l, LOG_L[[2, 4]] + 3.0)
+    assert_array_equal(log_l, LOG_L[[2, 4]] - 2.0)
     assert_array_equal(numbers, [2, 0])
     assert_array_equal(data.own(0, everything=False)[0], X[[0, 1, 5]])
     assert_array_equal(data.own(0, everything=True)[0], X[mine])
@@ -77,9 +101,30 @@ def test_an_interrupt_between_the_arrays_leaves_them_equally_long() -> None:
     assert len(data.X) == len(data.log_l) == len(data.drawn_from) == len(data.asked_by) == 6
 
 
+def test_a_value_lost_by_an_interrupt_does_not_come_back_with_the_next() -> None:
+    """Before the offset is settled: after the values grew, X did not."""
+
+    class Interrupted(Evaluations):
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "X" and len(np.asarray(value)) == 3:
+                raise KeyboardInterrupt
+            super().__setattr__(name, value)
+
+    data = Interrupted(MEASURE)
+    data.observe(X[:2], np.array([-3.0, -5.0]))
+    with pytest.raises(KeyboardInterrupt):
+        data.observe(X[2:3], np.array([7.0]))
+    data.recover()
+    assert_array_equal(data.log_l + data.offset, [-3.0, -5.0])
+    data.observe(X[2:4], np.array([-1.0, -2.0]))
+    assert data.offset == -1.0
+    assert_array_equal(data.log_l, [-2.0, -4.0, 0.0, -1.0])
+
+
 def test_round_off_is_that_of_the_largest_number_that_matters() -> None:
     data = Evaluations(MEASURE)
-    data.observe(X[:2], np.array([-1e15, -1.0]))  # the best is 1e15 above the first
+    data.observe(X, np.full(6, -1e15))
+    data.observe(X[:1] + 1.0, np.array([-1.0]))  # the best is 1e15 above the first ones, by which the offset is settled
     assert data.round_off == np.spacing(1e15)
     low = Evaluations(MEASURE)
     low.observe(X[:2], np.array([-1.0, -1e15]))  # far down: what is lost there does not matter

@@ -234,6 +234,19 @@ def test_gain_is_the_share_of_mass_that_was_not_known() -> None:
     assert found.novelty(spanning, rng) > 0.5
 
 
+def test_a_surrogate_says_nothing_of_what_is_far_from_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one that claims as much as there can be everywhere: √D + 4 sds of the widened q are its reach."""
+    known = an_explorer(THERE)
+    monkeypatch.setattr(known, "log_likelihood", lambda X: (np.full(len(X), 100.0), np.zeros(len(X))))
+    found = found_of(("new region", known))
+    rng = np.random.default_rng(0)
+    assert found.novelty(round_bump(HERE), rng) > 0.99
+    assert found.novelty(round_bump(THERE), rng) < 0.01
+    reach = (math.sqrt(2.0) + 4.0) * 0.1 * math.sqrt(inflation(2))
+    X = THERE + np.outer([0.99 * reach, 1.01 * reach], [0.6, 0.8])
+    assert_array_equal(found._within_reach(known, X), [100.0, -np.inf])
+
+
 def test_gains_are_those_of_new_regions() -> None:
     found = Found(MEASURE)
     for outcome in ("new region", "known region", "negligible mass", "unfinished"):
@@ -315,7 +328,7 @@ def cyclic(explorer: Explorer) -> Found:
     """That region and its five images, the nth of them CYCLE taken n times."""
     found = Found(Gaussian(np.zeros(3)))
     found.record(a_look("new region"), explorer, 1.0)
-    found.add_symmetry(CYCLE)
+    found.add_symmetry(CYCLE, 0)
     assert_array_equal(centres_of(found), [turned(explorer.frame.mean, n) for n in range(6)])
     return found
 
@@ -324,7 +337,9 @@ def test_a_symmetry_clones_the_regions_that_are_not_known_at_their_images() -> N
     tilted = an_explorer(ASIDE, -1.0)
     tilted.frame = Frame.of(ASIDE, np.array([[0.02, 0.008], [0.008, 0.01]]))
     found = found_of(("new region", tilted), ("new region", an_explorer(THERE)), ("new region", an_explorer(-THERE)))
-    found.add_symmetry(SWAP)  # THERE and −THERE are images of each other
+    found.add_symmetry(SWAP, 0)
+    for family in (1, 2):  # THERE and −THERE are images of each other
+        found.confirm(SWAP, family, holds=True)
     assert_array_equal(centres_of(found), [ASIDE, THERE, -THERE, ASIDE[::-1]])
     clone = found.sites[3]
     assert_allclose(clone.explorer.frame.cov, [[0.01, 0.008], [0.008, 0.02]], rtol=1e-12)
@@ -335,32 +350,78 @@ def test_a_symmetry_clones_the_regions_that_are_not_known_at_their_images() -> N
     assert found.explorers[0] is tilted
 
 
-def test_regions_found_or_taken_later_are_cloned_too() -> None:
-    found = Found(MEASURE)
-    found.add_symmetry(SWAP)
-    assert found.sites == []
-    found.record(a_look("new region"), an_explorer(ASIDE), 1.0)
+def test_regions_found_or_taken_later_are_cloned_once_they_are_confirmed() -> None:
+    found = found_of(("new region", an_explorer(ASIDE)))
+    found.add_symmetry(SWAP, 0)
+    assert found.symmetries == [SWAP]
+    found.record(a_look("new region"), an_explorer(2.0 * ASIDE), 0.5)
     found.take(a_look("unfinished"), an_explorer(-ASIDE))
-    assert_array_equal(centres_of(found), [ASIDE, ASIDE[::-1], -ASIDE, -ASIDE[::-1]])
-    assert found.families == [0, 0, 1, 1]
+    known = [ASIDE, ASIDE[::-1], 2.0 * ASIDE, -ASIDE]
+    assert_array_equal(centres_of(found), known)  # they may not have it
+    for family, image in ((2, -ASIDE[::-1]), (1, 2.0 * ASIDE[::-1])):
+        for _ in range(2):  # twice is no news
+            found.confirm(SWAP, family, holds=True)
+        known.append(image)
+        assert_array_equal(centres_of(found), known)
+    assert found.families == [0, 0, 1, 2, 2, 1]
+    assert [site.mirror for site in found.sites] == [None, SWAP, None, None, SWAP, SWAP]
+
+
+def test_a_family_is_cloned_only_when_it_has_confirmed_every_symmetry() -> None:
+    found = found_of(("new region", an_explorer(ASIDE)), ("new region", an_explorer(2.0 * ASIDE)))
+    found.add_symmetry(SWAP, 0)
+    found.add_symmetry(REVERSAL, 0)
+    assert found.families == [0, 1, 0, 0, 0]
+    found.confirm(REVERSAL, 1, holds=True)
+    assert found.families == [0, 1, 0, 0, 0]
+    found.confirm(SWAP, 1, holds=True)
+    assert found.families == [0, 1, 0, 0, 0, 1, 1, 1]
+    assert_array_equal(centres_of(found)[5:], 2.0 * np.array([ASIDE[::-1], -ASIDE, -ASIDE[::-1]]))
+
+
+def test_a_symmetry_that_one_family_has_not_is_none() -> None:
+    """Images by it, or by a product with it, stay as regions of families of their own; those by others are images."""
+    found = found_of(("new region", an_explorer(ASIDE)), ("new region", an_explorer(2.0 * ASIDE)))
+    for mirror in (SWAP, REVERSAL):
+        found.add_symmetry(mirror, 0)
+    before, log_total = centres_of(found), found.log_total
+    found.confirm(REVERSAL, 1, holds=False)
+    assert found.symmetries == found.group == [SWAP]
+    assert_array_equal(centres_of(found), before)
+    assert_array_equal(before, [ASIDE, 2.0 * ASIDE, ASIDE[::-1], -ASIDE, -ASIDE[::-1]])
+    assert found.families == [0, 1, 0, 2, 3]
+    assert [site.mirror for site in found.sites] == [None, None, SWAP, None, None]
+    assert found.log_total == log_total
+    # Each moves by itself from now on, and data have no image by the other any more.
+    found.rematch(lambda known: an_explorer(known.frame.mean + np.array([0.1, 0.0]), known.log_z))
+    expected = before + np.array([[0.1, 0.0], [0.1, 0.0], [0.0, 0.1], [0.1, 0.0], [0.1, 0.0]])
+    assert_allclose(centres_of(found), expected, atol=1e-12)
+    assert_array_equal(found.with_images(ASIDE[None, :], np.zeros(1))[0], [ASIDE, ASIDE[::-1]])
+    # What is left can be confirmed by the others, and those that are images of each other stay two.
+    for family in (1, 2, 3):
+        found.confirm(SWAP, family, holds=True)
+    assert found.families == [0, 1, 0, 2, 3, 1]
 
 
 def test_a_second_symmetry_brings_all_products() -> None:
     found = found_of(("new region", an_explorer(ASIDE)))
-    found.add_symmetry(SWAP)
-    found.add_symmetry(REVERSAL)
+    found.add_symmetry(SWAP, 0)
+    found.add_symmetry(REVERSAL, 0)
     assert_array_equal(centres_of(found), [ASIDE, ASIDE[::-1], -ASIDE, -ASIDE[::-1]])
     assert found.families == [0] * 4
     assert len(set(found.group)) == len(found.group) == 3
-    found.add_symmetry(found.group[2])  # no news
+    found.add_symmetry(found.group[2], 0)  # no news
     assert len(found.sites) == 4
+    assert found.symmetries == [SWAP, REVERSAL]
+    assert found.beyond == []
+    assert found.beyond_share == 0.0
 
 
 @pytest.mark.parametrize(("centre", "n_sites"), [((1.0, 1.0), 1), ((1.0, 1.28), 1), ((1.0, 1.32), 2)])
 def test_a_region_that_maps_onto_itself_has_no_clone(centre: tuple[float, float], n_sites: int) -> None:
     """The bulk ends 0.42 from the centre: where the image is within it, 0.28 √2 away, it is the same region."""
     found = found_of(("new region", an_explorer(np.array(centre))))
-    found.add_symmetry(SWAP)
+    found.add_symmetry(SWAP, 0)
     assert len(found.sites) == n_sites
 
 
@@ -370,8 +431,8 @@ def test_data_count_at_their_images() -> None:
     found = Found(MEASURE)
     for told, answer in zip((X, log_l), found.with_images(X, log_l), strict=True):
         assert_array_equal(answer, told)
-    found.add_symmetry(SWAP)
-    found.add_symmetry(REVERSAL)
+    found.add_symmetry(SWAP, 0)
+    found.add_symmetry(REVERSAL, 0)
     points, values = found.with_images(X, log_l)
     assert_array_equal(points, np.concatenate([X, X[:, ::-1], -X, -X[:, ::-1]]))
     assert_array_equal(values, np.concatenate([log_l] * 4))
@@ -394,6 +455,7 @@ def test_images_have_the_value_of_a_symmetric_function() -> None:
 def test_images_move_with_their_originals() -> None:
     found = cyclic(an_explorer(CORNER))
     found.record(a_look("new region"), an_explorer(3.0 * CORNER), 0.5)
+    found.confirm(CYCLE, 1, holds=True)
     families, hits = found.families, hits_of(found)
     asked, shift = [], np.array([0.1, 0.0, -0.2])
 
@@ -440,8 +502,9 @@ def test_a_family_is_dropped_as_one_trifle() -> None:
     """Its four regions together hold a little less than what counts."""
     low = -NEGLIGIBLE - math.log(4.0) - 0.1
     found = found_of(("new region", an_explorer(ASIDE, low)), ("new region", an_explorer(THERE, -2.0)))
-    found.add_symmetry(SWAP)
-    found.add_symmetry(REVERSAL)
+    for mirror in (SWAP, REVERSAL):
+        found.add_symmetry(mirror, 0)
+        found.confirm(mirror, 1, holds=True)
     assert found.families == [0, 1, 0, 1, 0, 0]
     assert found.n_trifles == 0
     found.record(a_look("new region"), an_explorer(np.zeros(2), 0.0), 0.5)
@@ -469,13 +532,26 @@ def test_a_family_is_one_kind_to_look_for() -> None:
     assert_allclose(met(Site(here, 1, 0), Site(image, 1, 0, SWAP), other, n_trifles=1), expected, rtol=1e-12)
 
 
+def test_among_several_families_every_image_is_a_kind() -> None:
+    """A family met in two of its regions is one kind met twice beside one other, and two met once beside two others."""
+
+    def met(n_others: int) -> float:
+        sites = [Site(an_explorer(ASIDE), 1, 0), Site(an_explorer(ASIDE[::-1]), 1, 0, SWAP)]
+        sites += [Site(an_explorer(place), 5, 1 + k) for k, place in enumerate([HERE, ELSEWHERE][:n_others])]
+        return Found(MEASURE, sites, [1.0, *([0.0] * 11)]).unseen_share
+
+    assert met(1) == 0.0
+    assert_allclose(met(2), 0.25 * (1.0 + math.sqrt(14.0)), rtol=1e-12)  # 1 ± √14 kinds of a quarter
+
+
 EXCHANGES = [Mirror.of(5, (pair,)) for pair in combinations(range(5), 2)]  # all 120 orders of five are their products
 
 
 def test_a_large_group_is_cut() -> None:
     """Four components have 24 orders, and more are not worth a model each."""
     assert MOST_IMAGES == 23
-    found, x = Found(Gaussian(np.zeros(5)), symmetries=EXCHANGES), np.arange(5.0)
+    confirmed = {(mirror, 0) for mirror in EXCHANGES}
+    found, x = Found(Gaussian(np.zeros(5)), symmetries=EXCHANGES, confirmed=confirmed), np.arange(5.0)
     assert len(found.group) == MOST_IMAGES
     found.record(a_look("new region"), an_explorer(x), 1.0)
     points, values = found.with_images(x[None, :], np.zeros(1))
@@ -491,9 +567,35 @@ def test_a_group_that_grows_large_is_cut_for_known_regions_too() -> None:
     found = Found(Gaussian(np.zeros(5)))
     found.record(a_look("new region"), an_explorer(np.arange(5.0)), 1.0)
     for mirror in EXCHANGES:
-        found.add_symmetry(mirror)
+        found.add_symmetry(mirror, 0)
         assert len(found.sites) <= 1 + MOST_IMAGES
         assert {site.mirror for site in found.sites if site.mirror is not None} <= set(found.group)
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2, 3, 4), (1, 2, 0, 3, 4), (1, 2, 3, 4, 0)])
+def test_a_symmetry_beyond_what_can_be_followed_is_mass_not_found(order: tuple[int, ...]) -> None:
+    """Five that can be exchanged have 120 orders, of which those that are followed are a share."""
+    found = Found(Gaussian(np.zeros(5)))
+    found.record(a_look("new region"), an_explorer(np.arange(5.0)), 1.0)
+    found.add_symmetry(Mirror(order, (1,) * 5), 0)
+    for mirror in EXCHANGES:
+        symmetries, group, sites = list(found.symmetries), found.group, list(found.sites)
+        n_beyond = len(found.beyond)
+        found.add_symmetry(mirror, 0)
+        if len(found.beyond) > n_beyond:
+            assert found.beyond[-1] == mirror
+            assert (found.symmetries, found.group, found.sites) == (symmetries, group, sites)
+            assert (mirror, 0) not in found.confirmed
+        else:
+            assert mirror in found.group
+    assert found.beyond
+    assert_allclose(found.beyond_share, 120 / len(found.sites) - 1.0, rtol=1e-12)
+
+
+def test_mass_beyond_is_counted_as_far_as_seven_components() -> None:
+    neighbours = [Mirror.of(8, ((d, d + 1),)) for d in range(7)]  # 40320 orders
+    found = Found(Gaussian(np.zeros(8)), symmetries=neighbours[:3], beyond=neighbours[3:])
+    assert_allclose(found.beyond_share, 5040 / 24 - 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("mirror", [Mirror.of(3, ((0, 2),)), Mirror.of(3, (), [0, 1]), CYCLE, CYCLE.inverse])
@@ -517,3 +619,21 @@ def test_a_reflected_explorer_says_of_the_image_what_the_explorer_says_of_the_or
     assert 5 < possible.sum() < 20
     elsewhere = explorer.log_likelihood(mirror.image(X[possible]))[0] - explorer.log_likelihood(X[possible])[0]
     assert np.median(np.abs(elsewhere)) > 1.0
+
+
+def test_a_refuted_symmetry_does_not_come_back() -> None:
+    found = found_of(("new region", an_explorer(ASIDE)), ("new region", an_explorer(THERE)))
+    found.add_symmetry(SWAP, 0)
+    assert found.symmetries == [SWAP]
+    found.confirm(SWAP, 1, holds=False)
+    found.add_symmetry(SWAP, 0)
+    assert found.symmetries == []
+
+
+def test_numbers_of_families_are_not_given_again() -> None:
+    """A region that comes after one was dropped must not inherit what that one had confirmed."""
+    found = found_of(("new region", an_explorer(ASIDE, 0.0)), ("new region", an_explorer(THERE, -6.0)))
+    found.record(a_look("new region"), an_explorer(np.zeros(2), 5.0), 0.5)
+    assert found.families == [0, 2]
+    found.record(a_look("new region"), an_explorer(-THERE, 5.0), 0.5)
+    assert found.families == [0, 2, 3]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from wsabi.engine.explorer import AWAY, Explorer, Frame
 from wsabi.engine.found import NEGLIGIBLE, Found
@@ -19,7 +19,9 @@ from wsabi.result import Look
 
 Function = Callable[[np.ndarray], np.ndarray]  # log ℓ (N,) of (N, D)
 HERE, WIDTH = np.array([1.5, -0.5, 0.8]), 0.2
+THERE = np.array([-0.6, 0.9, -2.3])  # far from all images of HERE, and from its own
 SWAP = Mirror.of(3, ((0, 1),))
+REVERSE = Mirror.of(3, reversed_axes=[0, 1, 2])
 SWAP_AND_REVERSE = Mirror.of(3, ((0, 1),), [2])
 
 
@@ -121,6 +123,16 @@ def everything_asked(world: World) -> list[np.ndarray]:
     return points
 
 
+def everything_answered(world: World) -> list[np.ndarray]:
+    """What is asked for until nothing is left; all of it is told, and conclusions drawn each time."""
+    points: list[np.ndarray] = []
+    for _ in range(10):
+        world.prepare()
+        while asked := world.ask():
+            points += asked
+    return points
+
+
 # -- which images to ask for ------------------------------------------------------------------------------------------
 
 
@@ -183,6 +195,21 @@ def test_no_image_beside_an_evaluation(factor: float, asked: bool) -> None:
     assert is_in(image, everything_asked(world)) == asked
 
 
+@pytest.mark.parametrize(("lower", "asked"), [(NEGLIGIBLE + 0.1, False), (NEGLIGIBLE - 0.1, True)])
+def test_an_evaluation_beside_an_image_tells_enough_only_where_it_is_low(lower: float, asked: bool) -> None:
+    top = World(bump(HERE), HERE).top
+    measure = Gaussian(np.zeros(3))
+    level = bump(HERE)(top[None, :]) + measure.log_pdf(top[None, :]) - lower  # of log ℓπ
+
+    def log_l(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 1] > X[:, 0], level - measure.log_pdf(X), bump(HERE)(X))
+
+    world = World(log_l, HERE, measure=measure)
+    image = SWAP.image(top)
+    world.X = np.vstack([world.X, image + 0.1 * AWAY * WIDTH])
+    assert is_in(image, everything_asked(world)) == asked
+
+
 def test_no_image_where_the_prior_is_much_smaller() -> None:
     """Correlated parameters can be reversed together, not one of them; shifted ones not at all."""
     centre = np.array([1.9, 1.2])
@@ -201,7 +228,7 @@ def test_no_image_where_the_prior_is_much_smaller() -> None:
 
 def test_an_image_region_has_no_images_of_its_own() -> None:
     world = World(symmetric_under(SWAP), HERE)
-    world.found.add_symmetry(SWAP)
+    world.found.add_symmetry(SWAP, 0)
     assert len(world.found.sites) == 2
     points = everything_asked(world)
     assert not is_in(SWAP.image(world.top), points)
@@ -211,7 +238,7 @@ def test_an_image_region_has_no_images_of_its_own() -> None:
 # -- what proves a symmetry -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mirror", [SWAP, Mirror.of(3, reversed_axes=[0, 1, 2]), Mirror.of(3, ((1, 2),))])
+@pytest.mark.parametrize("mirror", [SWAP, REVERSE, Mirror.of(3, ((1, 2),))])
 def test_a_true_symmetry_is_proved_by_one_and_three_evaluations(mirror: Mirror) -> None:
     world = World(symmetric_under(mirror), HERE)
     world.prepare()
@@ -313,38 +340,41 @@ def test_likelihood_and_prior_must_both_be_symmetric(joint: bool) -> None:
 
 def test_two_symmetries_at_once() -> None:
     """Their product comes free: the fourth region is known by then, and its image is asked for no more."""
-    reverse = Mirror.of(3, reversed_axes=[0, 1, 2])
-    world = World(either(symmetric_under(SWAP), seen_in(reverse, symmetric_under(SWAP))), HERE)
+    world = World(either(symmetric_under(SWAP), seen_in(REVERSE, symmetric_under(SWAP))), HERE)
     world.prepare()
     world.ask()
     assert len(world.ask()) == 2 * CHECKS
-    assert set(world.found.symmetries) == {SWAP, reverse}
+    assert set(world.found.symmetries) == {SWAP, REVERSE}
     assert len(world.found.sites) == 4
     asked = [*world.handed_out(), *everything_asked(world)]
-    assert not is_in(reverse.after(SWAP).image(world.top), asked)
+    assert not is_in(REVERSE.after(SWAP).image(world.top), asked)
 
 
 def test_nothing_is_concluded_while_answers_are_outstanding() -> None:
     """The one that matters is the first, and the last to be told says nothing."""
-    world = World(symmetric_under(SWAP), HERE)
+    world = World(symmetric_under(REVERSE), HERE)
+    assert not world.images.has_answers
     world.prepare()
     points = world.handed_out()
-    assert_array_equal(points[0], SWAP.image(world.top))
+    assert_array_equal(points[0], REVERSE.image(world.top))
     for x in points[:-1]:
         world.tell([x])
         world.conclude()
+        assert world.images.has_answers
         assert world.images.next_point() is None
         assert world.images.echo(world.found) is None
     world.tell(points[-1:])
     world.conclude()
+    assert not world.images.has_answers
     assert len(world.handed_out()) == CHECKS
 
 
 def test_nothing_is_concluded_while_images_are_queued() -> None:
-    world = World(symmetric_under(SWAP), HERE)
+    world = World(symmetric_under(REVERSE), HERE)
     world.prepare()
     x = world.images.next_point()
     assert x is not None
+    assert_array_equal(x, REVERSE.image(world.top))
     world.tell([x])
     world.conclude()
     assert world.images.echo(world.found) is None
@@ -366,29 +396,75 @@ def test_images_that_are_never_told_hold_up_the_rest_until_the_next_look_only() 
 
 @pytest.mark.parametrize("checks", [False, True])
 def test_what_is_never_told_is_asked_for_again(checks: bool) -> None:
-    """An image that was handed out and forgotten costs no symmetry, nor does a forgotten check."""
+    """An image that was handed out and forgotten costs no symmetry, nor does a forgotten check.
+
+    Not even a second evaluation of the first image: its answer is among the data.
+    """
     world = World(symmetric_under(SWAP), HERE)
     world.prepare()
     first = world.handed_out()
-    assert_array_equal(first[0], SWAP.image(world.top))
+    assert is_in(SWAP.image(world.top), first)
     if checks:
         world.tell(first)
         world.conclude()
         assert len(world.handed_out()) == CHECKS  # and none of them told
-        world.X = world.X[:30]  # so that the first image may be asked for again
-    for _ in range(3):
-        world.prepare()
-        while world.ask():
-            pass
+    asked = everything_answered(world)
     assert world.found.symmetries == [SWAP]
+    assert is_in(SWAP.image(world.top), asked) == (not checks)
 
 
-def test_two_mirrors_that_give_one_point_ask_for_it_once() -> None:
+def test_what_is_queued_is_forgotten_too() -> None:
+    world = World(symmetric_under(SWAP), HERE)
+    world.prepare()
+    first = [world.images.next_point(), *world.handed_out()]
+    world.images.forget()
+    world.prepare()
+    assert world.images.next_point() is not None  # one is handed out, three are queued
+    world.images.forget()
+    assert not world.images.is_asking
+    assert world.images.next_point() is None
+    world.prepare()
+    assert_array_equal(world.handed_out(), first)
+
+
+def test_an_image_that_was_evaluated_before_answers_by_itself() -> None:
+    """So do its checks: what an earlier run has evaluated proves the symmetry again at no cost."""
+    world = World(symmetric_under(SWAP), HERE)
+    world.X = np.vstack([world.X, SWAP.image(world.X)])
+    world.prepare()
+    assert world.images.has_answers
+    points = world.ask()
+    assert len(points) == 3  # of the other mirrors among the first four
+    assert not is_in(SWAP.image(world.top), points)
+    assert world.found.symmetries == [SWAP]
+    assert not any(is_in(x, SWAP.image(world.X[:30])) for x in world.handed_out())
+
+
+def test_an_evaluation_close_to_an_image_is_no_answer() -> None:
+    world = World(symmetric_under(SWAP), HERE)
+    world.X = np.vstack([world.X, SWAP.image(world.top) + 1e-9])
+    world.prepare()
+    assert not world.images.has_answers
+    assert is_in(SWAP.image(world.top), world.handed_out())
+
+
+def test_an_image_evaluated_before_that_differs_proves_nothing() -> None:
+    world = World(either(bump(HERE), seen_in(SWAP, bump(HERE, -1.0))), HERE)
+    world.X = np.vstack([world.X, SWAP.image(world.X)])
+    asked = everything_answered(world)
+    assert world.found.symmetries == []
+    assert not is_in(SWAP.image(world.top), asked)
+    assert world.images.echo(world.found) is not None
+
+
+@pytest.mark.parametrize("kinds", [(0, 0), (0, 1)])  # one batch after the other, or both in one
+def test_two_mirrors_that_give_one_point_ask_for_it_once(kinds: tuple[int, int]) -> None:
     """The second region's best point is the first's with one axis reversed: by both axes, by the other, one image."""
     first, both, other = Mirror.of(2, (), [0]), Mirror.of(2, (), [0, 1]), Mirror.of(2, (), [1])
     centre = np.array([1.5, -0.6])
     world = World(symmetric_under(first, centre), centre, first.image(centre))
     world.X[30:] = first.image(world.X[:30])
+    world.images = Images(kinds)
     assert_array_equal(both.image(first.image(world.top)), other.image(world.top))
     asked = 0
     for _ in range(3):
@@ -443,6 +519,116 @@ def test_values_at_other_places_are_no_answers() -> None:
     assert len(world.handed_out()) == CHECKS
 
 
+# -- regions found later ----------------------------------------------------------------------------------------------
+
+
+def test_a_region_found_later_confirms_a_symmetry_by_one_evaluation() -> None:
+    """It comes before all else that is asked for; until then the region has no image."""
+    world = World(either(symmetric_under(SWAP), symmetric_under(SWAP, THERE)), HERE)
+    everything_answered(world)
+    assert world.found.symmetries == [SWAP]
+    world.know(THERE)
+    assert len(world.found.sites) == 3
+    top = world.X[-30:][np.argmax(world.data[1][-30:])]
+    world.prepare()
+    points = world.handed_out()
+    assert_array_equal(points[0], SWAP.image(top))
+    world.tell(points)
+    world.conclude()
+    assert world.found.symmetries == [SWAP]
+    assert world.found.confirmed == {(SWAP, 0), (SWAP, 1)}
+    assert [(site.family, site.mirror) for site in world.found.sites[2:]] == [(1, None), (1, SWAP)]
+    assert not any(is_in(x, SWAP.image(world.X)) for x in world.handed_out())  # no checks
+    assert world.images.echo(world.found) is None
+
+
+def test_a_region_found_later_refutes_a_symmetry() -> None:
+    """What was known by it stays, as a region of its own, and is asked about like any other."""
+    world = World(either(symmetric_under(SWAP), bump(THERE)), HERE)
+    everything_answered(world)
+    assert world.found.symmetries == [SWAP]
+    world.know(THERE)
+    everything_answered(world)
+    assert world.found.symmetries == []
+    assert sorted(site.family for site in world.found.sites) == [0, 1, 2]
+    assert all(site.mirror is None for site in world.found.sites)
+    assert world.images.echo(world.found) is None
+
+
+def test_an_image_that_refutes_a_symmetry_may_hold_mass() -> None:
+    world = World(either(symmetric_under(SWAP), bump(THERE), seen_in(SWAP, bump(THERE, -1.0))), HERE)
+    everything_answered(world)
+    world.know(THERE)
+    top = world.X[-30:][np.argmax(world.data[1][-30:])]
+    world.prepare()
+    world.ask()
+    assert world.found.symmetries == []
+    assert_array_equal(world.ask(), [mirror.image(top) for mirror in close_to(SWAP)])
+    echo = world.images.echo(world.found)
+    assert echo is not None
+    assert (echo.family, echo.mirror) == (1, SWAP)
+
+
+def test_regions_known_at_once_are_checked_each_for_itself() -> None:
+    """Three checks of the one and three of the other are not six of one mirror."""
+    both = World(either(symmetric_under(SWAP), symmetric_under(SWAP, THERE)), HERE, THERE)
+    both.prepare()
+    assert len(both.ask()) == 4
+    assert len(both.handed_out()) == 2 * CHECKS
+    everything_answered(both)
+    assert both.found.symmetries == [SWAP]
+    assert both.found.confirmed == {(SWAP, 0), (SWAP, 1)}
+    assert len(both.found.sites) == 4
+
+
+def test_checks_that_fail_in_the_second_region_refute_what_the_first_proves() -> None:
+    world = World(either(symmetric_under(SWAP), symmetric_under(SWAP, THERE)), HERE, THERE)
+    world.prepare()
+    world.ask()
+    for x in world.handed_out():
+        at_there = np.linalg.norm(x - SWAP.image(THERE)) < 1.0
+        world.images.tell(x, float(world.log_l(x[None, :])[0]) + 1e-3 * at_there)
+    world.conclude()
+    assert world.found.symmetries == []
+    assert (SWAP, 1) not in world.found.confirmed
+
+
+def n_wrong(world: World) -> int:
+    """How many values the models would be given that are not those of ℓ."""
+    X, log_l = world.found.with_images(world.X, world.log_l(world.X))
+    return int(np.sum(np.abs(world.log_l(X) - log_l) > 1e-6))
+
+
+@pytest.mark.parametrize("centres", [(HERE, THERE), (THERE, HERE)])
+def test_a_region_known_to_differ_lets_no_other_prove_the_symmetry(centres: tuple[np.ndarray, np.ndarray]) -> None:
+    world = World(either(symmetric_under(SWAP), bump(THERE)), *centres)
+    everything_answered(world)
+    assert world.found.symmetries == []
+    assert n_wrong(world) == 0
+
+
+def test_a_symmetry_that_was_refuted_is_not_proved_again_by_a_third_region() -> None:
+    third = np.array([1.0, 0.0, -1.0])
+    world = World(either(symmetric_under(SWAP), bump(THERE), symmetric_under(SWAP, third)), HERE)
+    for centre in (THERE, third):
+        everything_answered(world)
+        world.know(centre)
+    everything_answered(world)
+    assert world.found.symmetries == []
+    assert n_wrong(world) == 0
+
+
+def test_a_symmetry_is_asked_about_even_beside_a_low_evaluation() -> None:
+    world = World(either(symmetric_under(SWAP), bump(THERE)), HERE)
+    everything_answered(world)
+    assert world.found.symmetries == [SWAP]
+    world.X = np.vstack([world.X, SWAP.image(THERE)])
+    world.know(THERE)
+    everything_answered(world)
+    assert world.found.symmetries == []
+    assert n_wrong(world) == 0
+
+
 # -- what answers suggest ---------------------------------------------------------------------------------------------
 
 
@@ -453,6 +639,20 @@ def test_a_proved_symmetry_has_what_it_suggests_asked_for() -> None:
     assert world.found.symmetries == [SWAP]
     suggested = [mirror.image(world.top) for mirror in suggested_by(SWAP)]
     assert_array_equal(world.handed_out(), [x for x in suggested if not is_in(x, asked)])
+
+
+def test_suggestions_are_rationed() -> None:
+    """Five axes reversed at once suggest fourteen parts of them: six, of two and three axes, are asked for first."""
+    centre = np.array([1.5, -0.5, 0.8, -1.0, 2.0])
+    reverse = Mirror.of(5, reversed_axes=range(5))
+    world = World(symmetric_under(reverse, centre), centre)
+    world.prepare()
+    world.ask()
+    assert len(world.ask()) == CHECKS
+    assert world.found.symmetries == [reverse]
+    suggested = [mirror.image(world.top) for mirror in suggested_by(reverse)]
+    assert len(suggested) == 14
+    assert_array_equal(world.handed_out(), suggested[:6])
 
 
 def test_an_exchange_that_nearly_is_a_symmetry_has_its_neighbours_asked_for() -> None:
@@ -481,6 +681,55 @@ def test_an_echo_is_given_once() -> None:
     assert echo.explorer is world.found.explorers[0]
     assert_array_equal(echo.x, SWAP.image(world.top))
     assert world.images.echo(world.found) is None
+
+
+def test_there_is_an_echo_once_all_is_told() -> None:
+    world = World(symmetric_under(REVERSE), HERE)
+    world.prepare()
+    world.ask()
+    assert not world.images.has_echo  # checks are queued
+    world.tell(world.handed_out())
+    world.conclude()
+    world.images.forget()
+    assert world.images.has_echo  # the symmetry explains it, as asking for it will tell
+    assert world.images.echo(world.found) is None
+    assert not world.images.has_echo
+
+
+@pytest.mark.parametrize(("height", "share"), [(0.0, 1.0), (-1.0, math.exp(-1.0)), (1.0, 1.0)])
+def test_an_echo_counts_as_much_as_it_is_high(height: float, share: float) -> None:
+    """Of its family's mass, and no more than that; nothing once there is a region that explains it."""
+    alone = either(bump(HERE), seen_in(SWAP, bump(HERE, height)))
+    for log_l, centres, part in ((alone, [HERE], 1.0), (either(alone, bump(THERE)), [HERE, THERE], 0.5)):
+        world = World(log_l, *centres)
+        assert world.images.echoing_shares(world.found) == []
+        world.prepare()
+        world.ask()
+        assert_allclose(world.images.echoing_shares(world.found), [part * share], rtol=1e-6)
+        world.know(SWAP.image(HERE))
+        assert world.images.echoing_shares(world.found) == []
+
+
+def test_a_mirror_counts_once_however_many_of_its_images_hold_mass() -> None:
+    """Checks that have failed hold mass like the first image; the highest relative to its original counts."""
+    world = World(symmetric_under(SWAP), HERE)
+    world.prepare()
+    world.ask()
+    for x in world.handed_out():
+        world.images.tell(x, float(world.log_l(x[None, :])[0]) - 0.5)
+    world.conclude()
+    assert world.found.symmetries == []
+    assert_allclose(world.images.echoing_shares(world.found), [1.0], rtol=1e-6)
+
+
+def test_a_symmetry_that_is_proved_leaves_no_echo_to_count() -> None:
+    world = World(symmetric_under(SWAP), HERE)
+    world.prepare()
+    world.ask()
+    assert len(world.images.echoing_shares(world.found)) == 1
+    world.ask()
+    assert world.found.symmetries == [SWAP]
+    assert world.images.echoing_shares(world.found) == []
 
 
 def test_the_highest_echo_comes_first() -> None:
@@ -535,3 +784,15 @@ def test_zero_likelihood_at_an_image_is_no_echo() -> None:
         assert_array_equal(echo.x, SWAP.image(world.top))
         assert world.images.echo(world.found) is None
     assert world.found.symmetries == []
+
+
+def test_a_known_value_at_an_image_refutes_a_symmetry_that_holds_elsewhere() -> None:
+    """Two modes are images of each other by exchange, a third has none; its image was evaluated for another reason."""
+    third = np.array([-1.0, 1.0, 0.2])
+    world = World(either(symmetric_under(SWAP), bump(third)), HERE, third)
+    for _ in range(8):
+        world.prepare()
+        while world.ask():
+            pass
+    assert world.found.symmetries == []
+    assert SWAP in world.found.refuted

@@ -160,9 +160,9 @@ def test_candidates_are_given_once_and_exchange_like_with_like(kinds: tuple[int,
 def test_two_components_of_parameters_of_several_kinds(
     kinds: tuple[int, ...], swaps: tuple[tuple[int, int], ...], left: int
 ) -> None:
-    """Exchanged jointly first of all; and with the share of the first reversed, before an exchange that leaves more."""
+    """Exchanged jointly first of all exchanges; with the share of the first reversed, before those that leave more."""
     every = list(mirrors(kinds))
-    assert every[0] == Mirror.of(5, swaps)
+    assert every[:2] == [Mirror.of(5, reversed_axes=range(5)), Mirror.of(5, swaps)]
     with_share = every.index(Mirror.of(5, swaps, [left]))
     partly = [every.index(Mirror.of(5, (pair,), [left])) for pair in swaps]
     assert with_share < min(partly)
@@ -170,26 +170,36 @@ def test_two_components_of_parameters_of_several_kinds(
 
 def test_three_components_of_two_kinds_are_exchanged_two_at_a_time() -> None:
     expected = [Mirror.of(6, ((i, j), (3 + i, 3 + j))) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert list(islice(mirrors((0, 0, 0, 1, 1, 1)), 3)) == expected
+    assert list(islice(mirrors((0, 0, 0, 1, 1, 1)), 1, 4)) == expected
 
 
 def test_blocks_and_interleaved_components_of_one_kind() -> None:
-    """Parameters listed component by component, and pair by pair: the two usual orders; halves are the first of all."""
+    """Parameters listed component by component, and pair by pair, are the two usual orders: all of them at first.
+
+    Then any two by themselves, before shorter blocks and fewer pairs.
+    """
     every = list(mirrors((0,) * 6))
-    assert every[0] == Mirror.of(6, ((0, 3), (1, 4), (2, 5)))
-    interleaved = every.index(Mirror.of(6, ((0, 1), (2, 3), (4, 5))))
-    blocks = every.index(Mirror.of(6, ((0, 2), (1, 3))))
-    assert max(interleaved, blocks) < every.index(Mirror.of(6, ((0, 1),)))
+    assert every[1:3] == [Mirror.of(6, ((0, 3), (1, 4), (2, 5))), Mirror.of(6, ((0, 1), (2, 3), (4, 5)))]
+    assert every[3:18] == [Mirror.of(6, (pair,)) for pair in combinations(range(6), 2)]
+    blocks = [((a, a + 2), (a + 1, a + 3)) for a in range(3)]
+    neighbours = [((a, a + 1), (a + 2, a + 3)) for a in range(3)]
+    assert every[18:24] == [Mirror.of(6, swaps) for swaps in [*blocks, *neighbours]]
     assert Mirror.of(6, reversed_axes=[2, 3, 4]) in every
 
 
-def test_exchanges_come_before_reversals_and_these_before_both_together() -> None:
+def test_longer_blocks_and_more_pairs_come_before_shorter_and_fewer() -> None:
+    lengths = [len(mirror.swaps) for mirror in mirrors((0,) * 9) if mirror.swaps and not mirror.reversed_axes]
+    assert lengths == [4] * 4 + [1] * 36 + [3] * 8 + [2] * 12
+
+
+def test_all_reversed_comes_first_then_exchanges_then_reversals_and_these_before_both_together() -> None:
     every = list(mirrors((0,) * 5))
-    whole = every.index(Mirror.of(5, reversed_axes=range(5)))
-    assert not any(mirror.reversed_axes for mirror in every[:whole])
-    assert every[whole + 1 : whole + 6] == [Mirror.of(5, reversed_axes=[d]) for d in range(5)]
+    assert every[0] == Mirror.of(5, reversed_axes=range(5))
+    single = every.index(Mirror.of(5, reversed_axes=[0]))
+    assert all(mirror.swaps and not mirror.reversed_axes for mirror in every[1:single])
+    assert every[single : single + 5] == [Mirror.of(5, reversed_axes=[d]) for d in range(5)]
     both = [n for n, mirror in enumerate(every) if mirror.swaps and mirror.reversed_axes]
-    assert min(both) == whole + 6
+    assert min(both) == single + 5
     assert not any(mirror.swaps for mirror in every[max(both) + 1 :])
 
 
@@ -197,7 +207,7 @@ def test_candidates_in_many_dimensions_are_made_as_they_are_asked_for() -> None:
     """Sixty parameters have more than a hundred thousand, and the first ten come first all the same."""
     first = list(islice(mirrors((0,) * 60), 10))
     assert len(set(first)) == 10
-    assert first[0] == Mirror.of(60, tuple((d, 30 + d) for d in range(30)))
+    assert first[1] == Mirror.of(60, tuple((d, 30 + d) for d in range(30)))
 
 
 # -- what one mirror says of others -----------------------------------------------------------------------------------
@@ -217,10 +227,18 @@ def test_an_exchange_suggests_that_its_components_can_be_reversed() -> None:
     assert suggested_by(Mirror.of(5, SWAPS)) == [Mirror.of(5, reversed_axes=[0, 2]), Mirror.of(5, reversed_axes=[1, 3])]
 
 
-def test_a_reversal_suggests_its_parts_the_longest_first() -> None:
-    parts = [[1, 2], [2, 3], [1], [2], [3]]
-    assert suggested_by(Mirror.of(4, reversed_axes=[1, 2, 3])) == [Mirror.of(4, reversed_axes=part) for part in parts]
-    assert suggested_by(Mirror.of(4, reversed_axes=[1])) == []
+@pytest.mark.parametrize(
+    ("axes", "parts"),
+    [
+        ([0, 1, 2, 3], [[0, 1], [1, 2], [2, 3], [0], [1], [2], [3], [0, 1, 2], [1, 2, 3]]),
+        ([0, 2, 4], [[0], [2], [4], [0, 2], [2, 4]]),
+        ([1, 3], [[1], [3]]),
+        ([1], []),
+    ],
+)
+def test_a_reversal_suggests_its_parts_halves_first(axes: list[int], parts: list[list[int]]) -> None:
+    """Those whose length is closest to a half, of two as close the shorter; axes next to each other among those."""
+    assert suggested_by(Mirror.of(5, reversed_axes=axes)) == [Mirror.of(5, reversed_axes=part) for part in parts]
 
 
 def test_an_exchange_with_a_reversal_suggests_components_and_parts() -> None:

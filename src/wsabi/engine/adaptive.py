@@ -110,8 +110,23 @@ class AdaptiveModel:
 
     @property
     def symmetries(self) -> list[Mirror]:
-        """Mirrors under which ℓ and π were found to be the same; products of them not among them."""
-        return self.found.symmetries
+        """Mirrors under which ℓ and π were found to be the same, those that are not followed last."""
+        return self.found.symmetries + self.found.beyond
+
+    @property
+    def has_news(self) -> bool:
+        """Whether images were told from which no conclusions were drawn."""
+        return self._images.has_answers
+
+    @property
+    def unseen_share(self) -> float:
+        """Mass that may not have been found, relative to that found: elsewhere, and in mirror images."""
+        return self.found.unseen_share + self.found.beyond_share + sum(self.echoing_shares)
+
+    @property
+    def echoing_shares(self) -> list[float]:
+        """The same in images that were found to hold mass and not looked at, one number for each."""
+        return self._images.echoing_shares(self.found)
 
     @property
     def is_looking(self) -> bool:
@@ -147,6 +162,7 @@ class AdaptiveModel:
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
         self.data.recover()
+        self._images.forget()
         if self.regions is not None or (self._search is None and self.found.explorers):
             self._rebuild()
         elif self._search is None:
@@ -189,6 +205,8 @@ class AdaptiveModel:
             self._advance(self._search)
         elif self._surprise is not None:
             self._look_around(self._surprise)
+        elif self._images.has_echo and self._can_afford_look():
+            self._search = self._echo_search()
         elif self.data.n_training >= REMATCH_GROWTH * self._matched_n:
             self._rebuild()
         elif self._is_settled():
@@ -225,10 +243,15 @@ class AdaptiveModel:
 
     def _next_look(self) -> Search:
         """A look at an image that holds mass, if there is one; else one from the prior, with some images before it."""
-        image = self._images.echo(self.found)
-        if image is None:
+        echo = self._echo_search()
+        if echo is None:
             self._images.prepare(self.found, *self.data.training_joint())
-            return self._new_search()
+        return echo or self._new_search()
+
+    def _echo_search(self) -> Search | None:
+        image = self._images.echo(self.found) if self._images.has_echo else None
+        if image is None:
+            return None
         search = self._new_search(around=image.x)
         frame = image.mirror.image_of(image.explorer.frame)
         search.start_from(Summit(image.x, frame.cov), self.rng)
@@ -236,9 +259,9 @@ class AdaptiveModel:
 
     def _conclude_from_images(self) -> None:
         """Take note of what was told of mirror images; where that proves a symmetry, the images are regions too."""
-        n_known = len(self.found.sites)
+        known = self.found.explorers
         self._images.conclude(self.found, *self.data.training_joint())
-        if len(self.found.sites) > n_known and self.regions is not None:
+        if self.found.explorers != known and self.regions is not None:
             self._rebuild()
 
     def _new_search(self, around: Array | None = None) -> Search:
@@ -424,7 +447,11 @@ class AdaptiveModel:
             return np.asarray(self._proposals[-1].sample(1, self.rng)[0])
 
     def conclude(self) -> None:
-        """End the looking where it stands, so that there is an estimate; does nothing once it has ended by itself."""
+        """End the looking where it stands, so that there is an estimate, and conclude from the images told so far."""
+        self._images.forget()
+        if self.regions is not None:
+            self._conclude_from_images()
+            return
         if self._search is not None and self._search.climbed:
             self._search.design, self._search.n_handed, self._seen = [], 0, -1  # the draws round the summit can wait
         self._take_notice()

@@ -18,7 +18,8 @@ class Evaluations:
 
     Attributes
     ----------
-    offset : the first finite log ℓ: a constant added to all of them must change nothing else.
+    offset : the best log ℓ of the first 2D + 2 points, before which no model asks: a constant added to all of them must
+        change nothing else, and a first value of −1e30, meaning zero, must not cost the others their digits.
     drawn_from : (N,) number of the proposal of a fresh point; −1 for training points.
     asked_by : (N,) number of the look that asked for a point; −1 for none.
     n_starts, n_infeasible : draws of the prior told so far, and how many of them have zero likelihood.
@@ -29,6 +30,7 @@ class Evaluations:
         self.X = np.empty((0, measure.dim))
         self.log_l = np.empty(0)
         self.offset = 0.0
+        self._told = np.empty(0)  # log ℓ as they came, while the offset may change
         self.drawn_from = np.empty(0, dtype=np.int64)
         self.asked_by = np.empty(0, dtype=np.int64)
         self.n_starts = self.n_infeasible = 0
@@ -66,10 +68,13 @@ class Evaluations:
         self.n_infeasible += int(np.sum(log_l[starts] == -math.inf))
         drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
         asked_by = np.array([self._asked.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
-        finite = log_l[np.isfinite(log_l)]
-        if finite.size and not np.any(np.isfinite(self.log_l)):
-            self.offset = float(finite[0])
-        self.log_l = np.concatenate([self.log_l, log_l - self.offset])
+        if len(self) < 2 * self.measure.dim + 2 or not np.any(np.isfinite(self.log_l)):
+            self._told = np.concatenate([self._told[: len(self)], log_l])
+            finite = self._told[np.isfinite(self._told)]
+            self.offset = float(np.max(finite)) if finite.size else 0.0
+            self.log_l = self._told - self.offset
+        else:
+            self.log_l = np.concatenate([self.log_l, log_l - self.offset])
         self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
         self.asked_by = np.concatenate([self.asked_by, asked_by])
         self.X = np.concatenate([self.X, X])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,7 @@ NEGLIGIBLE = 7.0
 GAIN_DRAWS = 300  # of q, to compare two surrogates: a share to 5 %
 ALONE = 0.1  # of the mass may lie elsewhere, for all that one look can tell: as if one second look in ten found as much
 MOST_IMAGES = 23  # of one region: four components can be numbered in 24 ways, and each way costs a model
+SEVERAL = 3  # families: two may be a mode and its neighbour
 MORE_OF_THE_SAME = 0.1  # of the mass: what adds less to a known region is no discovery
 
 
@@ -49,7 +50,11 @@ class Found:
     gains: list[float | None] = field(default_factory=list)  # None for looks cut short, which tell nothing
     n_trifles: int = 0  # places found that hold next to nothing, each taken for another
     looks: list[Look] = field(default_factory=list)
-    symmetries: list[Mirror] = field(default_factory=list)  # of ℓπ
+    symmetries: list[Mirror] = field(default_factory=list)  # of ℓ and of π
+    refuted: set[Mirror] = field(default_factory=set)  # mirrors under which ℓ was seen to differ somewhere
+    n_families: int = 0  # ever begun: numbers are not given again
+    beyond: list[Mirror] = field(default_factory=list)  # symmetries that would make the group too large to follow
+    confirmed: set[tuple[Mirror, int]] = field(default_factory=set)  # a symmetry, and a family that has it
 
     @property
     def explorers(self) -> list[Explorer]:
@@ -126,7 +131,8 @@ class Found:
     def novelty(self, explorer: Explorer, rng: np.random.Generator) -> float:
         """Share of an explorer's mass that the known regions have not.
 
-        By draws of its q: where a known surrogate says as much as this one does, nothing is new.
+        By draws of its q: where a known surrogate says as much as this one does, nothing is new. Beyond its own data a
+        surrogate may say anything, so it counts within √D + 4 sds of its q only, which hold nearly all of them.
         """
         if not self.explorers:
             return 1.0
@@ -137,10 +143,15 @@ class Found:
         if not np.any(possible):
             return 0.0
         X, mine = X[possible], mine[possible]
-        known = np.max([other.log_likelihood(X)[0] for other in self.explorers], axis=0)
+        known = np.max([self._within_reach(other, X) for other in self.explorers], axis=0)
         log_w = mine + self.measure.log_pdf(X) - q.log_density(X)
         w = np.exp(log_w - np.max(log_w))
         return float(w @ -np.expm1(np.minimum(known - mine, 0.0))) / float(w.sum())
+
+    def _within_reach(self, known: Explorer, X: Array) -> Array:
+        """log ℓ (N,) at X (N, D) by an explorer's surrogate, −inf where it has no data."""
+        radius = np.linalg.norm(known.frame.scaled(inflation(self.measure.dim)).whiten(X), axis=1)
+        return np.where(radius < math.sqrt(self.measure.dim) + 4.0, known.log_likelihood(X)[0], -np.inf)
 
     def record(self, look: Look, explorer: Explorer, gain: float) -> None:
         """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.
@@ -169,7 +180,7 @@ class Found:
         self._keep(explorer)
 
     def _keep(self, explorer: Explorer) -> None:
-        self.sites.append(Site(explorer, 1, max(self.families, default=-1) + 1))
+        self.sites.append(Site(explorer, 1, self._new_family()))
         self._reflect()
 
     def _replace(self, site: Site, explorer: Explorer) -> None:
@@ -185,28 +196,66 @@ class Found:
 
     # -- mirror images ------------------------------------------------------------------------------------------------
 
-    def add_symmetry(self, mirror: Mirror) -> None:
-        """Take note that ℓ and π are the same at u and at its mirror image: the images of all regions are regions.
+    def add_symmetry(self, mirror: Mirror, family: int) -> None:
+        """Take note that ℓ and π are the same in a family's regions and their images: the images are regions.
 
-        One that would make the group larger than MOST_IMAGES is not made use of.
+        One that would make the group larger than MOST_IMAGES is not made use of, but counts in what is hidden.
         """
-        if len(group_of([*self.symmetries, mirror], MOST_IMAGES + 1)) <= MOST_IMAGES:
-            self.symmetries.append(mirror)
-            self._reflect()
+        if mirror in self.refuted or mirror in self.group:
+            return
+        if len(group_of([*self.symmetries, mirror], MOST_IMAGES + 1)) > MOST_IMAGES:
+            self.beyond.append(mirror)
+            return
+        self.symmetries.append(mirror)
+        self.confirm(mirror, family, holds=True)
+
+    def confirm(self, mirror: Mirror, family: int, *, holds: bool) -> None:
+        """Take note that a family has a symmetry; or that it has not, and so there is no such symmetry.
+
+        Images by it that are known stay, for their own families had it: each as a region by itself.
+        """
+        if holds:
+            self.confirmed.add((mirror, family))
+        else:
+            self.refuted.add(mirror)
+            self.symmetries.remove(mirror)
+            group = self.group
+            for site in self.sites:
+                if site.mirror is not None and site.mirror not in group:
+                    site.mirror, site.family = None, self._new_family()
+        self._reflect()
+
+    def _new_family(self) -> int:
+        self.n_families += 1
+        return self.n_families - 1
 
     @property
     def group(self) -> list[Mirror]:
         """All mirrors under which ℓ and π are known to be the same, but for the identity."""
         return group_of(self.symmetries, MOST_IMAGES)
 
+    @property
+    def beyond_share(self) -> float:
+        """Mass, relative to that found, in images that are too many to follow, as far as 5040 (seven components)."""
+        if not self.beyond:
+            return 0.0
+        return (1 + len(group_of([*self.symmetries, *self.beyond], 5039))) / (1 + len(self.group)) - 1.0
+
     def _reflect(self) -> None:
-        """Add the images of known regions that are not known."""
+        """Add the images of known regions that are not known, where the family has confirmed all symmetries."""
         for site in [site for site in self.sites if site.mirror is None]:
+            if not all(self._has(site, mirror) for mirror in self.symmetries):
+                continue
             for mirror in self.group:
                 image = reflected(site.explorer, mirror)
                 hosts = [self.sites[k] for k in self._all_at(image.frame.mean)]
                 if not any(host.family == site.family or not _is_part(host.explorer, image) for host in hosts):
                     self.sites.append(Site(image, 0, site.family, mirror))
+
+    def _has(self, site: Site, mirror: Mirror) -> bool:
+        """Whether a region has confirmed a symmetry, or lies on the mirror and is its own image."""
+        own = {self.sites[k].family for k in self._all_at(mirror.image(site.explorer.frame.mean))}
+        return (mirror, site.family) in self.confirmed or site.family in own
 
     def with_images(self, X: Array, log_l: Array) -> tuple[Array, Array]:
         """Evaluations X (N, D), log ℓ (N,) and what they say of their mirror images."""
@@ -226,11 +275,11 @@ class Found:
         """Let go of regions that hold next to nothing, together with their images."""
         floor = self.log_total - NEGLIGIBLE
         families = set(self.families)
-        kept = {family for family in families if self._log_mass(family) > floor}
+        kept = {family for family in families if self.log_mass(family) > floor}
         self.sites = [site for site in self.sites if site.family in kept]
         self.n_trifles += len(families - kept)
 
-    def _log_mass(self, family: int) -> float:
+    def log_mass(self, family: int) -> float:
         """log of the mass in all regions of a family."""
         return total_log_mass([site.explorer for site in self.sites if site.family == family])
 
@@ -243,7 +292,8 @@ class Found:
         f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, with one standard error of it added since it is a
         bound, each of the mean mass of those met once; it holds where some regions are much harder to find than
         others. Places that hold next to nothing are kinds too: looks that end each in another place have not seen all
-        there is. A region and its mirror images are one kind: looks tell nothing of how many of them there are.
+        there is. A region and its mirror images are one kind, since a look ends in each of them with the same chance;
+        but not among SEVERAL families, a landscape so rugged that what looks miss is another kind altogether.
         """
         ended = [gain for gain in self.gains if gain is not None]
         if len(ended) < 2:
@@ -252,15 +302,24 @@ class Found:
         hits: dict[int, int] = defaultdict(int)
         for site in self.sites:
             hits[site.family] += site.hits
-        met_once = [math.exp(self._log_mass(kind) - self.log_total) for kind in hits if hits[kind] == 1]
-        once, twice = len(met_once) + self.n_trifles, list(hits.values()).count(2)
-        if once < 2:
-            return late
-        ratio = once / (twice + 1)
-        hidden = 0.5 * (once - 1) * ratio
-        hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
-        # No more of them than looks were made to meet them.
-        return max(late, min(hidden, len(ended)) * float(np.sum(met_once)) / once)
+        total = self.log_total
+        kinds = [(hits[family], math.exp(self.log_mass(family) - total)) for family in hits]
+        if len(kinds) >= SEVERAL:
+            kinds = [(site.hits, math.exp(site.explorer.log_z - total)) for site in self.sites]
+        return max(late, _unmet(kinds, self.n_trifles, len(ended)))
+
+
+def _unmet(kinds: Sequence[tuple[int, float]], n_trifles: int, n_looks: int) -> float:
+    """Chao's bound, with one standard error, times the mean mass of kinds met once; of (times met, mass) of each."""
+    met_once = [mass for hits, mass in kinds if hits == 1]
+    once, twice = len(met_once) + n_trifles, sum(hits == 2 for hits, _ in kinds)
+    if once < 2:
+        return 0.0
+    ratio = once / (twice + 1)
+    hidden = 0.5 * (once - 1) * ratio
+    hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
+    # No more of them than looks were made to meet them.
+    return min(hidden, n_looks) * float(np.sum(met_once)) / once
 
 
 def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:

@@ -40,6 +40,9 @@ class Image:
 class Images:
     """Images to evaluate, a few before each look, and what follows from the answers.
 
+    A symmetry is proved on one region. On every other it has to be confirmed by one image before that is a region too,
+    and the first that has a different value refutes it.
+
     Parameters
     ----------
     kinds : (D,) parameters with the same number have the same prior.
@@ -51,20 +54,39 @@ class Images:
         self._queue: list[Image] = []  # to be evaluated
         self._awaited: dict[bytes, Image] = {}  # handed out, by their place
         self._answers: list[tuple[Image, float]] = []  # with log ℓ
-        self._checked: dict[Mirror, int] = {}  # mirrors under which the best point's ℓπ is the same -> answers to come
+        # How many checks have agreed, of a mirror under which a family's best point has an equal image.
+        self._checks: dict[tuple[int, Mirror], int] = {}
         self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
+
+    # -- asking -------------------------------------------------------------------------------------------------------
 
     def prepare(self, found: Found, X: Array, log_joint: Array) -> None:
         """Queue up to D + 1 images, half of a look's design; X (N, D) and log ℓπ (N,) are the training data.
 
-        Those handed out before and not told by now are forgotten, and may be asked for again.
+        Symmetries that a region found since has not confirmed come first.
         """
-        for image in self._awaited.values():
+        self.forget()
+        self._enqueue([*found.symmetries, *mirrors(self.kinds)], found, X, log_joint)
+
+    def forget(self) -> None:
+        """Give up the images that were not told; they may be asked for again."""
+        for image in [*self._awaited.values(), *self._queue]:
             self._tried.discard((image.family, image.mirror))
-            self._checked.pop(image.mirror, None)
+            self._checks.pop((image.family, image.mirror), None)
         self._awaited.clear()
-        every = (image for mirror in mirrors(self.kinds) for image in self._made(mirror, found, X, log_joint))
+        self._queue.clear()
+
+    def _enqueue(self, some: Sequence[Mirror], found: Found, X: Array, log_joint: Array) -> None:
+        every = (image for mirror in some for image in self._made(mirror, found, X, log_joint))
         for image in islice(every, len(self.kinds) + 1):
+            self._ask(image, X, log_joint, found)
+
+    def _ask(self, image: Image, X: Array, log_joint: Array, found: Found) -> None:
+        """Queue an image; one that was evaluated before, in an earlier run, has answered already."""
+        here = np.flatnonzero(np.all(np.abs(X - image.x) <= 1e-12 * (1.0 + np.abs(image.x)), axis=1))
+        if len(here):
+            self._answers.append((image, float(log_joint[here[0]] - found.measure.log_pdf(X[here[:1]])[0])))
+        else:
             self._queue.append(image)
 
     def next_point(self) -> Array | None:
@@ -80,60 +102,88 @@ class Images:
         """Whether there are images to evaluate, or to be told."""
         return bool(self._queue or self._awaited)
 
+    def _made(self, mirror: Mirror, found: Found, X: Array, log_joint: Array) -> Iterator[Image]:
+        """Images by a mirror that were not asked for before, one for each region that is not an image itself.
+
+        Left out are those in the bulk of a known region, those of much less prior than the original has, and those
+        beside which an evaluation has told already that there is next to nothing.
+        """
+        for site in found.sites:
+            if site.mirror is not None or (site.family, mirror) in self._tried:
+                continue
+            inside = _best_inside(site.explorer, X, log_joint)
+            if not len(inside):
+                continue
+            self._tried.add((site.family, mirror))
+            top = X[inside[0]]
+            image = Image(mirror.image(top), mirror, float(log_joint[inside[0]]), site.explorer, site.family)
+            log_prior = found.measure.log_pdf(np.stack([top, image.x]))
+            low = X[log_joint < image.log_original - NEGLIGIBLE]
+            # What a symmetry needs to be confirmed is asked, or looked up, wherever it lies.
+            barren = mirror not in found.symmetries and _is_near(site.explorer, top, mirror.inverse.image(low)).any()
+            queued = any(np.array_equal(image.x, other.x) for other in self._queue)
+            if log_prior[1] > log_prior[0] - NEGLIGIBLE and not (barren or queued) and found.index_at(image.x) is None:
+                yield image
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
     def tell(self, x: Array, log_l: float) -> None:
         """Take log ℓ at x (D,), if it is one of the images handed out."""
         image = self._awaited.pop(x.tobytes(), None)
         if image is not None:
             self._answers.append((image, log_l))
 
-    def _made(self, mirror: Mirror, found: Found, X: Array, log_joint: Array) -> Iterator[Image]:
-        """Images by a mirror that were not asked for before, one for each region that is not an image itself.
-
-        Left out are those in the bulk of a known region, those of much less prior than the original has, and those
-        beside which there is an evaluation already.
-        """
-        for site in found.sites:
-            if site.mirror is not None or (site.family, mirror) in self._tried:
-                continue
-            self._tried.add((site.family, mirror))
-            inside = _best_inside(site.explorer, X, log_joint)
-            if not len(inside):
-                continue
-            top = X[inside[0]]
-            x = mirror.image(top)
-            log_prior = found.measure.log_pdf(np.stack([top, x]))
-            known = np.concatenate([X, *(image.x[None, :] for image in self._queue)])
-            beside = _is_near(site.explorer, top, mirror.inverse.image(known)).any()
-            if log_prior[1] > log_prior[0] - NEGLIGIBLE and not beside and found.index_at(x) is None:
-                yield Image(x, mirror, float(log_joint[inside[0]]), site.explorer, site.family)
+    @property
+    def has_answers(self) -> bool:
+        """Whether something was told from which no conclusions were drawn."""
+        return bool(self._answers)
 
     def conclude(self, found: Found, X: Array, log_joint: Array) -> None:
         """Draw conclusions once all images asked for are told; X (N, D) and log ℓπ (N,) are the training data.
 
-        A symmetry that is proved is added to ``found``; images that the answers make worth asking about are queued.
+        A symmetry that is proved is added to ``found``; one that a region does not have is taken from it. Images that
+        the answers make worth asking about are queued, D + 1 at most.
         """
-        if self.is_asking:
-            return
-        answers, self._answers = self._answers, []
-        likely: list[Mirror] = []
-        for image, log_l in answers:
-            log_prior = found.measure.log_pdf(np.stack([image.x, image.mirror.inverse.image(image.x)]))
-            same = max(abs(log_prior[0] - log_prior[1]), abs(log_l + log_prior[0] - image.log_original)) <= SAME
-            if image.mirror in self._checked:
-                self._echoes.append((log_l, image))
-                self._checked[image.mirror] = self._checked[image.mirror] - 1 if same else -1
-                if self._checked[image.mirror] == 0:
-                    found.add_symmetry(image.mirror)
-                    likely += suggested_by(image.mirror)
-            elif found.unexplained(image.x[None, :], np.array([log_l])) is not None:
-                self._echoes.append((log_l, image))
-                checks = _checks(image, X, log_joint) if same else []
-                if checks:
-                    self._checked[image.mirror] = len(checks)
-                self._queue += checks
-                likely += [] if same else close_to(image.mirror)
-        for mirror in likely:
-            self._queue += self._made(mirror, found, X, log_joint)
+        while self._answers and not self.is_asking:
+            answers = list(self._answers)
+            likely: list[Mirror] = []
+            for image, log_l in answers:
+                likely += self._judge(image, log_l, found, X, log_joint)
+            del self._answers[: len(answers)]
+            self._enqueue(likely, found, X, log_joint)
+
+    def _judge(self, image: Image, log_l: float, found: Found, X: Array, log_joint: Array) -> list[Mirror]:
+        """Take note of one answer; mirrors that it makes likelier."""
+        key = image.family, image.mirror
+        log_prior = found.measure.log_pdf(np.stack([image.x, image.mirror.inverse.image(image.x)]))
+        same = max(abs(log_prior[0] - log_prior[1]), abs(log_l + log_prior[0] - image.log_original)) <= SAME
+        if image.mirror in found.symmetries:
+            found.confirm(image.mirror, image.family, holds=bool(same))
+        elif not same:
+            found.refuted.add(image.mirror)
+        elif key in self._checks:
+            self._checks[key] += 1
+            if self._checks[key] == CHECKS:
+                found.add_symmetry(image.mirror, image.family)
+                return [image.mirror, *suggested_by(image.mirror)]
+        if found.unexplained(image.x[None, :], np.array([log_l])) is None:
+            return []
+        self._echoes.append((log_l, image))
+        if key in self._checks or image.mirror in found.symmetries:
+            return []
+        if not same:
+            return close_to(image.mirror)
+        checks = _checks(image, X, log_joint)
+        if checks:
+            self._checks[key] = 0
+        for check in checks:
+            self._ask(check, X, log_joint, found)
+        return []
+
+    @property
+    def has_echo(self) -> bool:
+        """Whether there are images that held mass and were not looked at, and all is told that might explain them."""
+        return bool(self._echoes) and not self.is_asking
 
     def echo(self, found: Found) -> Image | None:
         """The image of most likelihood that is not explained by the regions found by now, given once."""
@@ -143,6 +193,19 @@ class Images:
             if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
                 return image
         return None
+
+    def echoing_shares(self, found: Found) -> list[float]:
+        """Mass, relative to that found, that images not looked at yet may hold, one number for each mirror.
+
+        What the region of the original has, multiplied by the ratio of ℓπ at the image and at the original.
+        """
+        shares: dict[Mirror, float] = {}
+        for log_l, image in self._echoes:
+            if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+                height = log_l + found.measure.log_pdf(image.x[None, :])[0] - image.log_original
+                share = math.exp(min(height, 0.0) + found.log_mass(image.family) - found.log_total)
+                shares[image.mirror] = max(share, shares.get(image.mirror, 0.0))
+        return list(shares.values())
 
 
 def _best_inside(explorer: Explorer, X: Array, log_joint: Array) -> Indices:

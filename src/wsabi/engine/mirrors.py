@@ -94,7 +94,7 @@ def mirrors(kinds: Sequence[int]) -> Iterator[Mirror]:
 
     Notes
     -----
-    In this order: components exchanged (:func:`_exchanges`), everything reversed, one axis reversed, an exchange with
+    In this order: everything reversed, components exchanged (:func:`_exchanges`), one axis reversed, an exchange with
     one of the other axes reversed (two components and the share of the first), several neighbouring axes reversed. That
     is up to D³ in all where all are of one kind; whoever asks takes as many as evaluations allow.
     """
@@ -116,15 +116,17 @@ def suggested_by(symmetry: Mirror) -> list[Mirror]:
     """What is likely to be a symmetry too: each of two components exchanged reversed, or a part of what is reversed."""
     dim, swaps, axes = len(symmetry.order), symmetry.swaps, symmetry.reversed_axes
     components = [sorted(component) for component in zip(*swaps, strict=True)]
-    parts = [axes[a : a + n] for n in range(len(axes) - 1, 0, -1) for a in range(len(axes) - n + 1)]
+    # Halves first: a model of two components reverses one of them.
+    lengths = sorted(range(1, len(axes)), key=lambda n: abs(2 * n - len(axes)))
+    parts = [axes[a : a + n] for n in lengths for a in range(len(axes) - n + 1)]
     return [Mirror.of(dim, reversed_axes=part) for part in [*components, *parts]]
 
 
 def _in_order(kinds: Sequence[int]) -> Iterator[Mirror]:
     dim = len(kinds)
+    yield Mirror.of(dim, reversed_axes=range(dim))
     for swaps in _exchanges(kinds):
         yield Mirror.of(dim, swaps)
-    yield Mirror.of(dim, reversed_axes=range(dim))
     for d in range(dim):
         yield Mirror.of(dim, reversed_axes=[d])
     # The fewer axes an exchange leaves alone, the likelier is one of them the share that goes with it.
@@ -139,25 +141,28 @@ def _in_order(kinds: Sequence[int]) -> Iterator[Mirror]:
 def _exchanges(kinds: Sequence[int]) -> Iterator[Swap]:
     """Ways to exchange two components of a model whose parameters are laid out in one of the usual orders.
 
-    Kind by kind, the ith parameter of every kind with the jth; two neighbouring blocks of parameters, the longest
-    first; pairs of neighbours next to each other; any two parameters.
+    Kind by kind, the ith parameter of every kind with the jth; two halves of the parameters; all pairs of neighbours;
+    any two parameters; two shorter blocks that are neighbours; fewer pairs of neighbours.
     """
     dim = len(kinds)
     groups = [[d for d in range(dim) if kinds[d] == kind] for kind in dict.fromkeys(kinds)]
+    layouts: list[Swap] = []
     for size in sorted({len(group) for group in groups if len(group) > 1}, reverse=True):
         alike = [group for group in groups if len(group) == size]
-        for i, j in combinations(range(size), 2):
-            if len(alike) > 1:
-                yield tuple((group[i], group[j]) for group in alike)
-    layouts = [
-        tuple((a + k, a + length + k) for k in range(length))
-        for length in range(dim // 2, 1, -1)
-        for a in range(dim - 2 * length + 1)
-    ]
-    layouts += [
-        tuple((a + 2 * k, a + 2 * k + 1) for k in range(count))
-        for count in range(dim // 2, 1, -1)
-        for a in range(dim - 2 * count + 1)
-    ]
+        if len(alike) > 1:
+            layouts += [tuple((group[i], group[j]) for group in alike) for i, j in combinations(range(size), 2)]
+    layouts += [*_blocks(dim, dim // 2), *_pairs(dim, dim // 2)]
     layouts += [((i, j),) for i, j in combinations(range(dim), 2)]
+    for length in range(dim // 2 - 1, 1, -1):
+        layouts += [*_blocks(dim, length), *_pairs(dim, length)]
     yield from (swaps for swaps in layouts if all(kinds[i] == kinds[j] for i, j in swaps))
+
+
+def _blocks(dim: int, length: int) -> list[Swap]:
+    """Two neighbouring blocks of that length exchanged, wherever they begin."""
+    return [tuple((a + k, a + length + k) for k in range(length)) for a in range(dim - 2 * length + 1) if length]
+
+
+def _pairs(dim: int, count: int) -> list[Swap]:
+    """So many pairs of neighbours, next to each other, each exchanged."""
+    return [tuple((a + 2 * k, a + 2 * k + 1) for k in range(count)) for a in range(dim - 2 * count + 1) if count]
