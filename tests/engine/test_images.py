@@ -796,3 +796,15 @@ def test_a_known_value_at_an_image_refutes_a_symmetry_that_holds_elsewhere() -> 
             pass
     assert world.found.symmetries == []
     assert SWAP in world.found.refuted
+
+
+def test_a_family_left_out_before_the_proof_is_asked_after_it() -> None:
+    """Beside the image of a region that has none a low value is known: left out at first, it must refute later."""
+    third = np.array([-1.0, 1.0, 0.2])
+    world = World(either(symmetric_under(SWAP), bump(third)), HERE, third)
+    world.X = np.vstack([world.X, SWAP.image(third)])
+    for _ in range(8):
+        world.prepare()
+        while world.ask():
+            pass
+    assert world.found.symmetries == []

@@ -165,6 +165,8 @@ class Images:
             self._checks[key] += 1
             if self._checks[key] == CHECKS:
                 found.add_symmetry(image.mirror, image.family)
+                # The other families are asked, or asked again: now they have to confirm it.
+                self._tried -= {(family, image.mirror) for family in found.families}
                 return [image.mirror, *suggested_by(image.mirror)]
         if found.unexplained(image.x[None, :], np.array([log_l])) is None:
             return []
