@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Images:
         Symmetries that a region found since has not confirmed come first.
         """
         self.forget()
-        self._enqueue([*found.symmetries, *mirrors(self.kinds)], found, X, log_joint)
+        self._enqueue(chain(list(found.symmetries), mirrors(self.kinds)), found, X, log_joint)
 
     def forget(self) -> None:
         """Give up the images that were not told; they may be asked for again."""
@@ -76,7 +76,7 @@ class Images:
         self._awaited.clear()
         self._queue.clear()
 
-    def _enqueue(self, some: Sequence[Mirror], found: Found, X: Array, log_joint: Array) -> None:
+    def _enqueue(self, some: Iterable[Mirror], found: Found, X: Array, log_joint: Array) -> None:
         every = (image for mirror in some for image in self._made(mirror, found, X, log_joint))
         for image in islice(every, len(self.kinds) + 1):
             self._ask(image, X, log_joint, found)
