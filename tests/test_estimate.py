@@ -16,6 +16,7 @@ import wsabi
 from wsabi.charts import chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.found import Found
+from wsabi.engine.lookout import Lookout
 from wsabi.engine.mirrors import Mirror
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of, warnings_of
 from wsabi.fit import LOG_BOUND, FitRecord
@@ -85,8 +86,8 @@ def test_a_model_still_looking_is_concluded_in_a_copy() -> None:
     assert model.regions is None
     assert model.rng.bit_generator.state == state
     assert_array_equal(done.X, model.X)
-    assert done.looks[-1].outcome == "unfinished"
-    assert model.looks == []
+    assert done.found.looks[-1].outcome == "unfinished"
+    assert model.found.looks == []
 
 
 def test_too_few_data_give_way_to_plain_wsabi() -> None:
@@ -222,16 +223,16 @@ def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: s
 
 
 def test_one_look_alone_is_a_warning(calm: AdaptiveModel) -> None:
-    calm.found.looks[:] = calm.looks[:1]
+    calm.found.looks[:] = calm.found.looks[:1]
     assert warned(calm) == [
         "the budget allowed one look from the prior only: a mode elsewhere would not have been seen."
     ]
 
 
 def test_mirror_images_not_looked_at_are_a_warning(calm: AdaptiveModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AdaptiveModel, "echoing_shares", property(lambda _: [0.004, 0.005]))
+    monkeypatch.setattr(Lookout, "echoing_shares", property(lambda _: [0.004, 0.005]))
     assert warned(calm) == []  # less than a hundredth
-    monkeypatch.setattr(AdaptiveModel, "echoing_shares", property(lambda _: [0.5, 0.5]))
+    monkeypatch.setattr(Lookout, "echoing_shares", property(lambda _: [0.5, 0.5]))
     assert len(warned(calm)) == 1
     assert warned(calm)[0].startswith("2 mirror images of a known mode")
     estimate = estimate_of(calm)

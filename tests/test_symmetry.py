@@ -64,7 +64,7 @@ def step(integrator: wsabi.Integrator, log_l: Function, n: int = 1) -> np.ndarra
 
 def is_at_images(integrator: wsabi.Integrator) -> bool:
     """Whether images are queued, some of them told."""
-    images: Any = integrator._model._images  # type: ignore[union-attr]
+    images: Any = integrator._model.lookout.images  # type: ignore[union-attr]
     return bool(images._queue and images._answers)
 
 
@@ -132,7 +132,7 @@ def test_without_a_symmetry_there_are_no_images() -> None:
     assert abs(result.log_z - expected) < min(0.05, 3.0 * result.log_z_std)
     assert symmetries(integrator) == []
     assert [site.mirror for site in integrator._model.found.sites] == [None]  # type: ignore[union-attr]
-    assert integrator._model._images._tried  # type: ignore[union-attr]
+    assert integrator._model.lookout.images._tried  # type: ignore[union-attr]
 
 
 # -- however the values come ------------------------------------------------------------------------------------------

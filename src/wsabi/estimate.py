@@ -74,7 +74,7 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
     if certificate is None:
         return None
     belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
-    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.unseen_share))
+    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.lookout.unseen_share))
     return Estimate(certificate.log_z, log_z_std, belief, certificate)
 
 
@@ -98,7 +98,8 @@ def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | 
 
 def symmetries_of(model: Model, names: Sequence[str]) -> tuple[str, ...]:
     """Ways in which parameters can be exchanged or reversed, with their D names."""
-    return tuple(mirror.described(names) for mirror in model.symmetries) if isinstance(model, AdaptiveModel) else ()
+    known = model.found.all_symmetries if isinstance(model, AdaptiveModel) else []
+    return tuple(mirror.described(names) for mirror in known)
 
 
 # -- warnings ---------------------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def _warn_of_numbers(model: Model, estimate: Estimate) -> list[str]:
 
 def _warn_of_looks(model: AdaptiveModel) -> list[str]:
     found = []
-    outcomes = [look.outcome for look in model.looks]
+    outcomes = [look.outcome for look in model.found.looks]
     if outcomes and outcomes[-1] == "unfinished":
         found.append("the last search for the mass ended before it had arrived: give the run more evaluations.")
     elif len(outcomes) > 1 and outcomes[-1] == "new region":
@@ -168,9 +169,10 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
             f"the {len(outcomes)} looks from fresh draws of the prior keep ending in different places: regions not "
             f"found may hold {model.found.unseen_share:.2g} times the mass of those found."
         )
-    if sum(model.echoing_shares) > 0.01:
+    echoing = model.lookout.echoing_shares
+    if sum(echoing) > 0.01:
         found.append(
-            f"{len(model.echoing_shares)} mirror images of a known mode, with parameters exchanged or reversed, were "
+            f"{len(echoing)} mirror images of a known mode, with parameters exchanged or reversed, were "
             "found to hold mass too and not looked at: give the run more evaluations."
         )
     if model.found.beyond:

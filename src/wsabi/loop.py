@@ -263,7 +263,7 @@ class Integrator:
             settings=self.settings,
             posterior=posterior_of(model, self._chart, estimate),
             certificate=estimate.certificate,
-            looks=tuple(model.looks) if isinstance(model, AdaptiveModel) else (),
+            looks=tuple(model.found.looks) if isinstance(model, AdaptiveModel) else (),
             symmetries=symmetries_of(model, self._chart.names),
             prior=self.prior,
             reweigh=reweigh,

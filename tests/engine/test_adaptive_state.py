@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import wsabi
-from wsabi.engine import adaptive
+from wsabi.engine import adaptive, lookout
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import MIN_POINTS
 from wsabi.engine.explorer import Explorer
@@ -65,7 +65,7 @@ FAR_BUMPS_TRUTH = math.log(2.0 * math.pi * 0.0009) + float(
 @pytest.fixture
 def one_look_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Integration begins after a single look; a claim below a twentieth is settled; fresh points start no look."""
-    monkeypatch.setattr(adaptive, "BARREN_SHARE", 0.0)
+    monkeypatch.setattr(lookout, "BARREN_SHARE", 0.0)
     for claim in ("UNCHECKED", "SETTLED"):  # after one look, and after more
         monkeypatch.setattr(adaptive, claim, 0.05)
     monkeypatch.setattr(adaptive, "SURPRISE", math.inf)
@@ -85,7 +85,7 @@ def test_a_bump_that_the_first_look_missed_is_found_once_the_claim_is_settled() 
     model, began = a_model(250, seed=2), False
     while len(model.X) < 250:
         step_model(model, far_bumps)
-        if not began and model.regions is not None and model._search is not None:
+        if not began and model.regions is not None and model.lookout.search is not None:
             began = True
             assert sum(known_bumps(model)) == 1
             certificate = model.estimate()
@@ -94,7 +94,7 @@ def test_a_bump_that_the_first_look_missed_is_found_once_the_claim_is_settled() 
         if model.regions is not None and all(known_bumps(model)):
             break
     assert began
-    assert len(model.looks) > 1
+    assert len(model.found.looks) > 1
     assert known_bumps(model) == [True, True]
     for _ in range(20):
         step_model(model, far_bumps)
@@ -110,19 +110,19 @@ def test_looks_go_on_only_once_the_claim_is_settled(monkeypatch: pytest.MonkeyPa
     began = None
     for _ in range(120):
         step_model(model)
-        if began is None and model.regions is not None and model._search is not None:
+        if began is None and model.regions is not None and model.lookout.search is not None:
             began = len(model.X)
             assert model.n_certificate >= MIN_POINTS
             certificate = model.estimate()
             assert certificate is not None
             assert certificate.log_z_std < 2.0 * adaptive.SETTLED  # asked one point before
     assert began is not None
-    assert len(model.looks) > 1
+    assert len(model.found.looks) > 1
     assert abs(model.estimate().log_z - TRUTH) < 5e-3  # type: ignore[union-attr]
     monkeypatch.setattr(adaptive, "SETTLED", 0.0)
-    assert len(grown(120).looks) == 2
+    assert len(grown(120).found.looks) == 2
     monkeypatch.setattr(adaptive, "UNCHECKED", 0.0)
-    assert len(grown(120).looks) == 1
+    assert len(grown(120).found.looks) == 1
 
 
 def test_an_interrupted_observation_can_be_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +173,8 @@ def test_looks_judge_by_their_own_points_while_others_are_under_way() -> None:
             queue.append(model.propose(1, np.array(list(queue)).reshape(-1, DIM))[0])
         x = queue.popleft()[None, :]
         model.observe(x, bump(x))
-    assert len(model.looks) > 2
-    for number, look in enumerate(model.looks):
+    assert len(model.found.looks) > 2
+    for number, look in enumerate(model.found.looks):
         own = model.data.asked_by == number
         assert look.n_evals >= 2 * DIM + 1  # the design of a follow-up, the smaller one
         assert own.sum() >= look.n_evals  # those under way when it ended came later

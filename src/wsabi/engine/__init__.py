@@ -7,6 +7,7 @@ looking        one such search under way                                        
 found          what searches have found, and what they say is hidden                    (locate)
 mirrors        parameters exchanged and reversed                                        (locate)
 images         which mirror images of a region hold mass too                            (locate)
+lookout        which look comes next, and when there were enough                        (locate)
 students       Student mixtures shaped like a surrogate's posterior                     (recentre)
 regions        the mixture q of regions, its WSABI models and their integral            (recentre, integrate)
 proposal       the density of the fresh points                                          (certify)

@@ -235,6 +235,11 @@ class Found:
         return group_of(self.symmetries, MOST_IMAGES)
 
     @property
+    def all_symmetries(self) -> list[Mirror]:
+        """Mirrors under which ℓ and π were found to be the same, those that are not followed last."""
+        return self.symmetries + self.beyond
+
+    @property
     def beyond_share(self) -> float:
         """Mass, relative to that found, in images that are too many to follow, as far as 5040 (seven components)."""
         if not self.beyond:

@@ -98,6 +98,10 @@ class Search:
         dim = self.measure.dim
         self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
 
+    def skip_design(self) -> None:
+        """Go on without what is left of the design, or not told yet."""
+        self.design, self.n_handed = [], 0
+
     def learn(self, X: Array, log_l: Array, n_own: int, best: float) -> None:
         """Let the explorer learn from X (N, D), log ℓ (N,); n_own points are the look's own, ``best`` their best ℓπ.
 

@@ -1,0 +1,276 @@
+"""Lookout: where the mass is. The look under way, what looks have found, its mirror images, and when to look again."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from wsabi._linalg import NumericalError
+from wsabi._types import Array
+from wsabi.engine.ascent import Slope, Summit, climb
+from wsabi.engine.evaluations import Evaluations
+from wsabi.engine.found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
+from wsabi.engine.images import Images
+from wsabi.engine.looking import Search, look_limit
+from wsabi.measures import Measure
+from wsabi.result import Look
+
+__all__ = ["Lookout"]
+
+BARREN_SHARE = 0.3  # of the budget may go to looks that found nothing new, before there is an estimate
+RETURNS = 3  # looks in a row that came back to known regions end the looking, once half that share is spent
+SPARE = 0.05  # of the budget is kept, beside the certificate's share, to integrate with after the first look
+
+
+class Lookout:
+    """One look after the other, each from the prior or round a point, with a few mirror images before it.
+
+    Before there is an estimate looks follow each other until :meth:`_enough_looking`; afterwards one is begun when
+    the caller says so.
+
+    Parameters
+    ----------
+    measure : the prior.
+    data : all evaluations; looks keep account there of what they have asked for.
+    rng : the stream of every draw.
+    kinds : (D,) parameters with the same number have the same prior.
+    budget : evaluations that the shares above refer to.
+    certify : share of the budget that is the certificate's.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        data: Evaluations,
+        rng: np.random.Generator,
+        kinds: Sequence[int],
+        budget: int,
+        certify: float,
+    ) -> None:
+        self.measure = measure
+        self.data = data
+        self.rng = rng
+        self.budget = budget
+        self.certify = certify
+        self.found = Found(measure)
+        self.images = Images(kinds)
+        self.is_preliminary = True  # whether there is no estimate yet, for which looks have to end in time
+        self.search: Search | None = self._new_search()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the next point belongs to a look, or is a mirror image of a known one."""
+        return self.search is not None or self.images.is_asking
+
+    @property
+    def unseen_share(self) -> float:
+        """Mass that may not have been found, relative to that found: elsewhere, and in mirror images."""
+        return self.found.unseen_share + self.found.beyond_share + sum(self.echoing_shares)
+
+    @property
+    def echoing_shares(self) -> list[float]:
+        """The same in images that were found to hold mass and not looked at, one number for each."""
+        return self.images.echoing_shares(self.found)
+
+    def training_data(self) -> tuple[Array, Array]:
+        """What the models may see, X (N, D) and log ℓ (N,), with the mirror images that say the same."""
+        return self.found.with_images(*self.data.training())
+
+    # -- points -------------------------------------------------------------------------------------------------------
+
+    def next_point(self, pending: Array) -> Array | None:
+        """The next image, or the next point of the look, (D,), given points under way (P, D); None for neither."""
+        image = self.images.next_point()
+        if image is not None or self.search is None:
+            return image
+        x = self.search.next_point(np.concatenate([self.data.X, pending]), pending, self.rng)
+        self.data.ask(x, len(self.found.looks))
+        return x
+
+    def climb(self, slope: Slope, left: int) -> bool:
+        """Let the look under way climb by gradients, if its design is told and it has not; whether it did.
+
+        ``slope`` evaluates, and tells what it found, before it returns; that takes one evaluation, or two where the
+        gradient is checked. There are ``left`` of them. A climb broken off by an error of ``slope`` is begun again,
+        from the best point by then.
+        """
+        search = self.search
+        if search is None or search.has_begun or search.design or self._n_own < search.n_handed:
+            return False
+        X, log_l = self._own(search)
+        limit = min(look_limit(self.measure.dim), left) // 2
+        if limit < 1 or not np.any(np.isfinite(log_l)):
+            return False
+        start = X[int(np.argmax(log_l + self.measure.log_pdf(X)))]
+        number, before = len(self.found.looks), len(self.data)
+        try:
+            summit = climb(slope, self.measure, start, limit)
+        finally:  # all that was told on the way is the look's own
+            self.data.asked_by[before:] = number
+            search.n_handed = self._n_own
+        search.climbed = True
+        if summit is not None:
+            with contextlib.suppress(NumericalError):  # a ridge too thin for numbers: the look goes on from its points
+                search.start_from(summit, self.rng)
+        return True
+
+    @property
+    def _n_own(self) -> int:
+        """Evaluations that the look under way has asked for and been told."""
+        return self.data.n_own(len(self.found.looks))
+
+    def _own(self, search: Search) -> tuple[Array, Array]:
+        """The look's own data: what it asked for; for the first, everything."""
+        return self.data.own(len(self.found.looks), everything=search.first)
+
+    # -- beginning ----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a look at an image that holds mass, if there is one; else one from the prior, with images before it."""
+        echo = self._echo_search()
+        if echo is None:
+            self.prepare_images()
+        self.search = echo or self._new_search()
+
+    def begin_around(self, x: Array) -> None:
+        """Begin a look at x (D,), a point that the regions do not account for."""
+        self.search = self._new_search(around=x)
+
+    def begin_from_prior(self) -> None:
+        """Begin a look from fresh draws of the prior."""
+        self.search = self._new_search()
+
+    def follow_echo(self) -> bool:
+        """Begin a look at an image that was found to hold mass, if there is one and evaluations for it; whether so."""
+        if not (self.images.has_echo and self.can_afford_look):
+            return False
+        self.search = self._echo_search()
+        return True
+
+    def prepare_images(self) -> None:
+        """Queue mirror images of the regions known."""
+        self.images.prepare(self.found, *self.data.training_joint())
+
+    def _new_search(self, around: Array | None = None) -> Search:
+        first = not self.found.looks
+        # Every other look is a greedy one: hills that the others pass over are met by these, and cheaply.
+        greedy = len(self.found.looks) % 2 == 1 or around is not None
+        search = Search(self.measure, self.rng, first=first, greedy=greedy, around=around)
+        if around is None:
+            self.data.start_from(search.design)
+        return search
+
+    def _echo_search(self) -> Search | None:
+        image = self.images.echo(self.found) if self.images.has_echo else None
+        if image is None:
+            return None
+        search = self._new_search(around=image.x)
+        frame = image.mirror.image_of(image.explorer.frame)
+        search.start_from(Summit(image.x, frame.cov), self.rng)
+        return search
+
+    @property
+    def can_afford_look(self) -> bool:
+        """Whether a typical look leaves the certificate's share of the budget."""
+        return len(self.data) + self.found.typical <= self._end
+
+    @property
+    def _end(self) -> float:
+        """Number of evaluations by which a first estimate must be under way."""
+        return (1.0 - self.certify - SPARE) * self.budget
+
+    # -- what was told ------------------------------------------------------------------------------------------------
+
+    def conclude_from_images(self) -> None:
+        """Take note of what was told of mirror images; where that proves a symmetry, the images are regions too."""
+        self.images.conclude(self.found, *self.data.training_joint())
+
+    def advance(self, search: Search) -> None:
+        """Let the explorer learn, and end the look where it has arrived, come back or lost hope."""
+        own_X, own_l = self._own(search)
+        if search.design or self._n_own < search.n_handed:
+            return
+        if int(np.isfinite(own_l).sum()) < self.measure.dim + 2:
+            search.find_foothold(own_X, own_l)
+            if self._is_late:
+                self._end_look(search, "unfinished")
+            return
+        # The explorer sees its own evaluations, and everything once it has reached temperature one.
+        hot = search.explorer.temperature > 1.0
+        X, log_l = (own_X, own_l) if hot else self.training_data()
+        try:
+            search.learn(X, log_l, self._n_own, float(np.max(own_l + self.measure.log_pdf(own_X))))
+        except NumericalError:
+            self._end_look(search, "unfinished")
+            return
+        outcome = self._outcome(search)
+        if outcome is not None:
+            self._end_look(search, *outcome)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the look under way, if it is not the first, has had its share of evaluations."""
+        return bool(self.found.explorers) and self._n_own >= look_limit(self.measure.dim)
+
+    def _outcome(self, search: Search) -> tuple[str, float] | None:
+        """How the look ends, if it ends here, and the share of mass that it has gained."""
+        explorer, found = search.explorer, self.found
+        known = found.index_of(explorer) if explorer.is_cold else None
+        if known is not None and found.accounts_for(known, *self._own(search)):
+            return "known region", 0.0
+        if search.has_arrived(self._n_own):
+            novelty = found.novelty(explorer, self.rng)
+            gain = found.gain(explorer, novelty)
+            # Inside a known region, or over several: what the look has found is mostly what they have.
+            if novelty < MORE_OF_THE_SAME or (known is not None and gain < MORE_OF_THE_SAME):
+                return "known region", 0.0
+            return ("negligible mass", 0.0) if gain < math.exp(-NEGLIGIBLE) else ("new region", gain)
+        if found.explorers and search.is_hopeless(found.log_total):
+            return "negligible mass", 0.0
+        climbing = not explorer.is_cold and not found.explorers  # may have half of the certificate's share too
+        end = self._end + (0.5 * self.certify * self.budget if climbing else 0.0)
+        if self._is_late or (self.is_preliminary and len(self.data) >= end):
+            near = explorer.is_cold and explorer.log_z > found.log_total - NEGLIGIBLE
+            if near or not found.explorers:
+                return "new region", found.gain(explorer, found.novelty(explorer, self.rng))
+            return "unfinished", 0.0
+        return None
+
+    def _end_look(self, search: Search, outcome: str, gain: float = 0.0) -> None:
+        """Record how a look ended; the next begins here if it is its follow-up, or if there has to be another."""
+        X, log_l = self._own(search)
+        look = Look(self._n_own, search.explorer.log_z + self.data.offset, outcome)  # type: ignore[arg-type]
+        self.found.record(look, search.explorer, gain)
+        self.search = None
+        if outcome == "known region" and search.from_prior and len(self.data) + self.found.typical <= self.budget:
+            odd = self.found.unexplained(X, log_l)
+            if odd is not None:
+                self.begin_around(X[odd])
+                return
+        if not self.found.explorers or (self.is_preliminary and not self._enough_looking()):
+            self.begin()
+
+    def _enough_looking(self) -> bool:
+        returned = [look.outcome == "known region" for look in self.found.looks[-RETURNS:]]
+        spent, typical = self.found.spent, self.found.typical
+        return (
+            (len(returned) == RETURNS and all(returned) and spent > 0.5 * BARREN_SHARE * self.budget)
+            or spent + typical > BARREN_SHARE * self.budget
+            or not self.can_afford_look
+        )
+
+    def break_off(self) -> None:
+        """End the look under way where it stands; what it has is kept if there is nothing better, or if it is new."""
+        search = self.search
+        if search is None:
+            return
+        explorer = search.explorer
+        arrived = explorer.surrogate is not None and math.isfinite(explorer.log_z)
+        elsewhere = explorer.is_cold and self.found.index_of(explorer) is None
+        if arrived and (elsewhere or not self.found.explorers):
+            self.found.take(Look(self._n_own, explorer.log_z + self.data.offset, "unfinished"), explorer)
+        if self.found.explorers:
+            self.search = None
