@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from wsabi._linalg import NumericalError
+from wsabi._threads import single_threaded
 from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
@@ -115,6 +116,7 @@ class Integrator:
 
     # -- ask and tell -------------------------------------------------------------------------------------------------
 
+    @single_threaded
     def ask(self, n: int = 1) -> Array:
         """The next n points, (n, D), in the user's coordinates; points asked for and not told count as under way."""
         n = whole_number("n", n)
@@ -127,6 +129,7 @@ class Integrator:
         self._pending.update((x.tobytes(), u) for x, u in asked)
         return np.array([x for x, _ in asked])
 
+    @single_threaded
     def tell(self, X: ArrayLike, log_l: ArrayLike) -> None:
         """Add values log ℓ (N,) at points X (N, D): asked for or not, in any order.
 
@@ -220,6 +223,7 @@ class Integrator:
         last = self._history[-1] if self._history else Record(0, 0.0, math.nan, math.nan)
         return Progress(self.n_evals, budget, self.seconds, last.log_z, last.log_z_std)
 
+    @single_threaded
     def result(self, *, reason: Reason = "running") -> Result:
         """The estimate from everything told so far; the integrator is left as it is and can go on.
 
