@@ -55,7 +55,9 @@ def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
-    return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, Effort(n_draws, n_draws, 0.0))
+    return certify(
+        regions, proposal, X, function(X), proposal.log_pdf(X), rng, Effort(n_draws, n_draws, 0.0, refine=False)
+    )
 
 
 # -- certify ----------------------------------------------------------------------------------------------------------
@@ -64,6 +66,23 @@ def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n
 def test_model_is_wrong_to_begin_with() -> None:
     """Or the tests below would show nothing."""
     assert abs(regions_of().moments()[0] - TRUTH) > 0.1
+
+
+def test_an_integral_that_draws_cannot_do_is_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where it is asked for, and only where the error of the integral is not tolerable."""
+    regions = regions_of(log_l)
+    proposal, refined = Proposal(regions.measure, regions), []
+    monkeypatch.setattr(Proposal, "refined", lambda self, *_: refined.append(self) or self)
+    X = proposal.sample(20, np.random.default_rng(0))
+
+    def ask(effort: Effort) -> int:
+        refined.clear()
+        certify(regions, proposal, X, log_l(X), proposal.log_pdf(X), np.random.default_rng(1), effort)
+        return len(refined)
+
+    assert ask(Effort(300, 300, 0.0, refine=True)) == 1
+    assert ask(Effort(300, 300, 0.0, refine=False)) == 0
+    assert ask(Effort(300, 300, math.inf, refine=True)) == 0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])

@@ -234,3 +234,45 @@ def test_mean_of_is_unbiased_for_what_they_do_not_span(dim: int, n: int, allowed
     assert abs(np.mean(estimates) - truth) < (allowed + resolution) * spread
     assert 0.75 * spread < math.sqrt(np.mean(np.square(errors))) < 1.25 * spread
     assert spread < 0.8 * np.std(plain)
+
+
+# -- a finer one ------------------------------------------------------------------------------------------------------
+
+
+def log_ring(X: np.ndarray) -> np.ndarray:
+    """A ring of radius 1.5 and width 0.05, of mass 2π·1.5·0.05·√(2π) in the plane to one part in 1e-3."""
+    return np.asarray(-0.5 * np.square((np.linalg.norm(X, axis=1) - 1.5) / 0.05))
+
+
+def test_a_refined_proposal_is_a_density_that_follows_its_target() -> None:
+    """Its weights count for more of the draws, and their mean is the target's mass; false alarm 1e-6."""
+    coarse = a_proposal(2, 1.0)
+    fine = coarse.refined(log_ring, np.random.default_rng(0))
+    shares = []
+    for proposal in (coarse, fine):
+        X = proposal.sample(20_000, np.random.default_rng(1))
+        w = np.exp(log_ring(X) - proposal.log_pdf(X))
+        shares.append(w.sum() ** 2 / np.square(w).sum() / len(X))
+        mass = 2.0 * math.pi * 1.5 * 0.05 * math.sqrt(2.0 * math.pi)
+        assert abs(w.mean() - mass) < 4.9 * w.std() / math.sqrt(len(w)) + 1e-3 * mass
+    assert shares[1] > 2.0 * shares[0]
+
+
+def test_a_refined_proposal_leaves_the_other_as_it_is() -> None:
+    coarse = a_proposal(2)
+    X = np.random.default_rng(2).standard_normal((5, 2))
+    before = coarse.log_pdf(X)
+    coarse.refined(log_ring, np.random.default_rng(0))
+    assert_allclose(coarse.log_pdf(X), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("value", [-math.inf, 0.0])
+def test_there_is_nothing_to_refine_to_a_target_without_mass_or_in_one_point(value: float) -> None:
+    coarse = a_proposal(2)
+
+    def log_target(X: np.ndarray) -> np.ndarray:
+        log_t = np.full(len(X), -math.inf)
+        log_t[0] = value
+        return log_t
+
+    assert coarse.refined(log_target, np.random.default_rng(0)) is coarse

@@ -25,10 +25,11 @@ from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
 from wsabi.result import Certificate
 
-__all__ = ["FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]
+__all__ = ["ENOUGH_POINTS", "FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]
 
 RESOLUTION = 1e-3  # nats: the surrogate's own noise on log ℓ (explorer.fit), below which nothing is claimed
 MIN_POINTS = 8  # fresh points below which they have no say: the standard error of a mean of fewer is itself a guess
+ENOUGH_POINTS = 16  # from which on it is known to a fifth, and may end a run
 # Errors of log ℓ average out over a region, but not all: a surrogate is wrong in patches, of which the fresh points may
 # have missed some. What is left of the mean size of its errors is taken as this.
 LEFT_OVER = 0.5
@@ -39,16 +40,19 @@ NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draw
 @dataclass(frozen=True)
 class Effort:
     """How well the surrogate is integrated: by ``draws`` of p, and by four times as many until they are ``most``, while
-    the error of its integral exceeds the share ``tolerable`` of the least claim.
+    the error of its integral exceeds the share ``tolerable`` of the least claim; then, to ``refine`` it, by as many of
+    a p that follows the surrogate more closely.
     """  # noqa: D205
 
     draws: int
     most: int
     tolerable: float
+    refine: bool
 
 
-INTERIM = Effort(1000, 4000, 0.25)  # is asked for again and again while the run goes on
-FINAL = Effort(4000, 16_000, 0.1)  # is asked for once: 16,000 draws take half a second, with ten regions three
+INTERIM = Effort(1000, 4000, 0.25, refine=False)  # is asked for again and again while the run goes on
+# Is asked for once: 16,000 draws take half a second, with ten regions three.
+FINAL = Effort(4000, 16_000, 0.1, refine=True)
 
 
 def certify(
@@ -73,6 +77,8 @@ def certify(
     while models.surrogate_error > effort.tolerable * models.least_claim and draws < effort.most:
         draws *= 4
         models = _models(regions, proposal, rng, draws)
+    if effort.refine and models.surrogate_error > effort.tolerable * models.least_claim:
+        models = _models(regions, proposal.refined(lambda X: regions.surrogate(X)[0], rng), rng, draws)
     log_weights = log_l + regions.measure.log_pdf(X) - log_p
     fresh = _fresh(models, regions, X, log_weights, log_p)
     share = fresh.share if fresh is not None else models.share_by_claim

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from wsabi._types import Array, Indices
 from wsabi.engine.regions import Regions
-from wsabi.engine.students import Students, joined
+from wsabi.engine.students import Students, fit_students, joined, truncated
 from wsabi.measures import Measure
 
 __all__ = ["Proposal", "log_mixture"]
@@ -17,6 +18,8 @@ __all__ = ["Proposal", "log_mixture"]
 PRIOR_SHARE = 0.1  # of the draws come from the prior itself: what lies outside every region is looked at too
 BROAD_SHARE = 0.2  # of a region's draws come from q_k itself: a surrogate may have its shape wrong
 DOUBT_SHARE = 0.3  # of a region's draws go where its surrogate is least sure
+FINE_COMPONENTS = 32  # four times as many as a region's shape has: a ring is followed to its thickness
+FINE_DRAWS = 4000  # to fit them to: a hundred and more for each
 CONTROLS = 40  # components at most that serve as control variates: a thousand draws fix their coefficients
 
 
@@ -39,6 +42,23 @@ class Proposal:
                 (weight * (1.0 - BROAD_SHARE - DOUBT_SHARE), part.shape),
             ]
         self._students = joined(shares)
+
+    def refined(self, log_target: Callable[[Array], Array], rng: np.random.Generator) -> Proposal:
+        """The same with half of its draws from a finer mixture of the shape of exp(log_target), (N,) at (N, D).
+
+        It is for what costs no evaluation: to integrate a target that bends too much for the components of a region.
+        """
+        X = self.sample(FINE_DRAWS, rng)
+        log_weights = log_target(X) - self.log_pdf(X)
+        if not np.any(np.isfinite(log_weights)):
+            return self
+        w = truncated(log_weights)
+        if np.count_nonzero(w) < FINE_COMPONENTS * X.shape[1]:
+            return self
+        finer = copy.copy(self)
+        fine = fit_students(X, w / w.sum(), FINE_COMPONENTS, rng)
+        finer._students = joined([(0.5, self._students), (0.5, fine)])
+        return finer
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws, (n, D)."""
