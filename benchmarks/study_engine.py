@@ -1,10 +1,12 @@
 """The adaptive engine on the problem suite: errors at stated budgets, coverage of its intervals, own CPU time.
 
-    python -m benchmarks.study_engine [--seeds 20] [--only NAME] [--jobs 2] [--compare]
+    python -m benchmarks.study_engine [--seeds 20] [--only NAME] [--jobs 2] [--compare] [--as-called]
 
 First the public suite (`wsabi.problems`), then the problems of benchmarks/held_out.py, which are kept for judging and
 have no targets. Every run spends its whole budget (``tol=0``) from its own seed. ``--compare`` adds `Settings.paper()`
 with a fast search at the same number of evaluations, and simple Monte Carlo with a hundred times as many.
+``--as-called`` runs `wsabi.integrate(log_likelihood, prior)` instead, with no budget: each run ends by its tolerance or
+the default ceiling, and the evaluations in the table are the median of what it took.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ RESULTS = pathlib.Path(__file__).parent / "results"
 
 
 HELD_OUT = "held out"
+AS_CALLED = "engine, no budget"
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Run:
     error: float
     std: float
     cpu_per_eval: float
+    n_evals: int
     warnings: tuple[str, ...]
 
 
@@ -110,28 +114,31 @@ def run(index: int, method: str, seed: int) -> Run:
         result = simple_monte_carlo(
             problem.log_likelihood_vectorized, problem.prior, budget=100 * case.budget, rng=seed, vectorized=True
         )
+    elif method == AS_CALLED:
+        result = wsabi.integrate(log_likelihood, problem.prior, rng=seed)
     else:
         settings = wsabi.Settings() if method == "engine" else wsabi.Settings(measure="prior", alpha=0.8, certify=0.0)
         result = wsabi.integrate(log_likelihood, problem.prior, budget=case.budget, rng=seed, settings=settings, tol=0)
     own = time.process_time() - started - spent
     error = result.log_z - problem.log_z
     std = math.hypot(result.log_z_std, problem.log_z_std)
-    return Run(index, method, seed, error, std, own / case.budget, result.warnings)
+    return Run(index, method, seed, error, std, own / result.n_evals, result.n_evals, result.warnings)
 
 
 def summary(runs: list[Run]) -> str:
     """One line of the table."""
     case = CASES[runs[0].case]
+    target = None if runs[0].method == AS_CALLED else case.target
     errors = np.abs([r.error for r in runs])
     z = errors / np.array([r.std for r in runs])
     median = float(np.median(errors))
-    met = "-" if case.target is None else ("yes" if median <= case.target else "NO")
+    met = "-" if target is None else ("yes" if median <= target else "NO")
     warned = sum(bool(r.warnings) for r in runs)
     return (
-        f"{case.label:<24}{runs[0].method:<20}{case.budget:>6}{median:>10.4f}{np.quantile(errors, 0.9):>9.3f}"
-        f"{'' if case.target is None else f'{case.target:g}':>8}{met:>5}{np.mean(errors < 1):>7.0%}"
-        f"{np.median([r.std for r in runs]):>9.4f}{np.mean(z < 1.96):>7.0%}{warned:>5}/{len(runs)}"
-        f"{1e3 * np.median([r.cpu_per_eval for r in runs]):>8.1f}"
+        f"{case.label:<24}{runs[0].method:<20}{np.median([r.n_evals for r in runs]):>6.0f}{median:>10.4f}"
+        f"{np.quantile(errors, 0.9):>9.3f}{'' if target is None else f'{target:g}':>8}{met:>5}"
+        f"{np.mean(errors < 1):>7.0%}{np.median([r.std for r in runs]):>9.4f}{np.mean(z < 1.96):>7.0%}"
+        f"{warned:>5}/{len(runs)}{1e3 * np.median([r.cpu_per_eval for r in runs]):>8.1f}"
     )
 
 
@@ -148,15 +155,19 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose label contains this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--as-called", action="store_true")
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     methods = ["engine", "paper's WSABI-L", "simple Monte Carlo"] if options.compare else ["engine"]
+    methods = [AS_CALLED] if options.as_called else methods
     everything: list[Run] = []
     print(HEADER, flush=True)
     with ProcessPoolExecutor(options.jobs) as pool:
         for index, case in enumerate(CASES):
             if options.only.lower() not in f"{case.label} {case.budget}".lower():
                 continue
+            if options.as_called and any(case.label == other.label for other in CASES[:index]):
+                continue  # the same problem with another budget
             for method in methods:
                 try:
                     jobs = [pool.submit(run, index, method, seed) for seed in range(options.seeds)]
@@ -167,7 +178,9 @@ def main() -> None:
                 everything += runs
                 print(summary(runs), flush=True)
     for name, chosen in (("public suite", False), ("held-out problems", True)):
-        group = [r for r in everything if r.method == "engine" and (CASES[r.case].problem == HELD_OUT) == chosen]
+        group = [
+            r for r in everything if r.method in ("engine", AS_CALLED) and (CASES[r.case].problem == HELD_OUT) == chosen
+        ]
         covered = [abs(r.error) < 1.96 * r.std for r in group]
         if covered:
             print(

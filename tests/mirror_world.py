@@ -56,15 +56,15 @@ class World:
         for centre in centres:
             self.know(centre)
 
-    def know(self, centre: np.ndarray) -> None:
-        """A look has found the region at the centre."""
+    def know(self, centre: np.ndarray, log_z: float = 0.0) -> None:
+        """A look has found the region at the centre, of that mass."""
         dim = len(centre)
         rng = np.random.default_rng(len(self.X))
         explorer = Explorer(self.found.measure, rng)
         explorer.frame = Frame.of(centre, WIDTH**2 * np.eye(dim))
         self.X = np.vstack([self.X, explorer.frame.colour(rng.standard_normal((30, dim)))])
         explorer.fit(self.X[-30:], self.log_l(self.X[-30:]), learn=True)
-        explorer.log_z = 0.0
+        explorer.log_z = log_z
         self.found.record(Look(30, 0.0, "new region"), explorer, 1.0)
 
     @property
@@ -102,6 +102,15 @@ class World:
         self.tell(points)
         self.conclude()
         return points
+
+    def reach(self, mirror: Mirror) -> list[np.ndarray]:
+        """Prepare and ask until the first region's image by the mirror is told; the points asked for with it."""
+        for _ in range(20):
+            self.prepare()
+            points = self.ask()
+            if is_in(mirror.image(self.top), points):
+                return points
+        raise AssertionError(f"the image by {mirror} was not asked for.")
 
 
 def is_in(x: np.ndarray, points: Any) -> bool:

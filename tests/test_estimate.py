@@ -127,6 +127,34 @@ def test_mass_that_looking_may_have_missed_widens_the_error(
     assert unsure.log_z == sure.log_z
 
 
+def test_a_search_that_is_still_hot_widens_the_error_by_its_heat(calm: AdaptiveModel) -> None:
+    """tD nats at temperature t: what it has found may be that far below the mass."""
+    sure = estimate_of(calm)
+    assert sure is not None
+    calm.found.sites[0].explorer.temperature = 7.0
+    hot = estimate_of(calm)
+    assert hot is not None
+    assert hot.log_z_std == pytest.approx(math.hypot(sure.log_z_std, 7.0 * 2), rel=1e-12)
+    assert hot.log_z == sure.log_z
+    assert warned(calm) == ["the search for the mass had not arrived when its evaluations ended: give the run more."]
+    calm.found.looks[:] = calm.found.looks[:1]  # which is why there was no other look
+    assert len(warned(calm)) == 1
+    assert "had not arrived" in warned(calm)[0]
+
+
+def test_a_budget_that_ends_before_the_mass_is_reached_says_so() -> None:
+    """A needle of 1e-4 prior sds, with evaluations for little more than the design: the truth is in the error bar."""
+    truth = 2.0 * (math.log(1e-4) - 0.5 * 0.6**2)  # exp(−½|x − c|²/s²) under N(0, I): s² exp(−½|c|²) for small s
+
+    def needle(X: np.ndarray) -> np.ndarray:
+        return np.asarray(-0.5e8 * np.square(X - 0.6).sum(axis=1))
+
+    result = wsabi.integrate(needle, MEASURE, budget=12, rng=0, vectorized=True)
+    assert result.log_z < truth - 100.0  # far from it
+    assert result.log_z_std > 0.5 * (truth - result.log_z)
+    assert any("had not arrived" in text or "before it had arrived" in text for text in result.warnings)
+
+
 def test_a_looking_model_has_no_estimate_yet() -> None:
     assert estimate_of(adaptive(10)) is None
 

@@ -116,7 +116,7 @@ def test_the_budget_is_spent_exactly(batch: int) -> None:
 
 def test_without_a_budget_there_is_a_default() -> None:
     result = wsabi.integrate(lambda x: -0.5 * float(x[0] ** 2), wsabi.Gaussian([0.0]), rng=0, settings=PLAIN)
-    assert result.n_evals == default_budget(1) == 150
+    assert result.n_evals == default_budget(1, adaptive=False) == 150
 
 
 def test_the_budget_in_seconds() -> None:

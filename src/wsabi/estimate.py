@@ -74,7 +74,7 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
     if certificate is None:
         return None
     belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
-    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.lookout.unseen_share))
+    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.lookout.unseen_share), model.found.heat)
     return Estimate(certificate.log_z, log_z_std, belief, certificate)
 
 
@@ -162,6 +162,8 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
             f"the last of {len(outcomes)} looks from fresh draws of the prior still found a new region: there may be "
             "more, and log Z may be too low by their mass."
         )
+    elif model.found.heat > 0.0:
+        found.append("the search for the mass had not arrived when its evaluations ended: give the run more.")
     elif len(outcomes) == 1:
         found.append("the budget allowed one look from the prior only: a mode elsewhere would not have been seen.")
     elif model.found.unseen_share > 0.1:

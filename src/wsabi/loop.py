@@ -16,7 +16,6 @@ from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.ascent import Slope
-from wsabi.engine.certificate import MIN_POINTS
 from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of, warnings_of
 from wsabi.evaluate import LikelihoodError, bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.kernels import SquaredExponential
@@ -77,10 +76,11 @@ class Integrator:
         adaptive = self.settings.measure == "adaptive"
         self._chart = chart(self.prior, gaussian=adaptive)
         dim = self._chart.dim
+        self._usual_budget = default_budget(dim, adaptive=adaptive)
         self._model: AdaptiveModel | SequentialModel
         if adaptive:
             self._model = AdaptiveModel(
-                self._chart.measure, self.settings, as_generator(rng), default_budget(dim), self._chart.kinds
+                self._chart.measure, self.settings, as_generator(rng), self._usual_budget, self._chart.kinds
             )
         else:
             kernel = _base_kernel(self.settings.kernel, self._chart)
@@ -291,13 +291,13 @@ class Integrator:
 
         See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
-        total = self.n_evals + checked_budget(budget, self._chart.dim, max_seconds)
+        total = self.n_evals + checked_budget(budget, self._usual_budget, max_seconds)
         batch = whole_number("batch", batch)
         tol = checked_tol(tol)
         if isinstance(self._model, AdaptiveModel):
             # Where only time limits the run, shares of the budget refer to the usual number of evaluations.
-            self._model.plan(total if budget is not None else self.n_evals + default_budget(self._chart.dim))
             tol = DEFAULT_TOL if tol is None else tol
+            self._model.plan(total if budget is not None else self.n_evals + self._usual_budget, tol)
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
         deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
 
@@ -385,15 +385,14 @@ class Integrator:
         """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
 
         One record is not enough: the claim of a young model, whose length-scales have just jumped, may be far off. Nor
-        is any claim that fresh points have not checked, where the settings ask for them.
+        is any claim of the adaptive model before fresh points and further looks have checked it.
         """
         if len(self._history) < 2 or self.n_evals < 4 * (self._chart.dim + 1):
             return False
         before, last = self._history[-2:]
         if last.n_evals != self.n_evals:
             return False
-        checked = isinstance(self._model, AdaptiveModel) and self.settings.certify > 0.0
-        if checked and self._model.n_certificate < MIN_POINTS:  # type: ignore[union-attr]
+        if isinstance(self._model, AdaptiveModel) and not self._model.is_checked:
             return False
         if int(np.sum(self._log_l > np.max(self._log_l) - 5.0)) <= self._chart.dim:  # the mass is hardly explored
             return False
@@ -432,7 +431,8 @@ def integrate(
     log_likelihood : from one (D,) point to a float, or with ``vectorized`` from (N, D) to (N,). Where the prior is a
         dict it receives a dict of the same names. −inf is zero likelihood.
     prior : prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
-    budget : number of evaluations; None is 50(D + 2), or no limit where ``max_seconds`` is given.
+    budget : number of evaluations; None is 100(D + 2) under the adaptive measure and 50(D + 2) under others, or no
+        limit where ``max_seconds`` is given.
     max_seconds : wall-clock limit.
     tol : stop when log Z is known to this standard deviation; None is 0.05 under the adaptive measure and no limit
         under the prior, whose claim nothing checks; 0 spends the whole budget.

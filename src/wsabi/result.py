@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Certificate", "Look", "ModelBelief", "Reason", "Record", "Result"]
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
+Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
 
 REASONS: dict[str, str] = {
     "tolerance": "the claimed standard deviation of log Z is under the tolerance",
@@ -82,7 +83,7 @@ class Look:
 
     n_evals: int
     log_z: float
-    outcome: Literal["new region", "known region", "negligible mass", "unfinished"]
+    outcome: Outcome
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from scipy import stats
 import wsabi
 from wsabi.engine import adaptive, lookout
 from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import MIN_POINTS
+from wsabi.engine.certificate import ENOUGH_POINTS
 from wsabi.engine.explorer import Explorer
 from wsabi.problems import narrow_gaussian
 
@@ -66,8 +66,8 @@ FAR_BUMPS_TRUTH = math.log(2.0 * math.pi * 0.0009) + float(
 def one_look_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Integration begins after a single look; a claim below a twentieth is settled; fresh points start no look."""
     monkeypatch.setattr(lookout, "BARREN_SHARE", 0.0)
-    for claim in ("UNCHECKED", "SETTLED"):  # after one look, and after more
-        monkeypatch.setattr(adaptive, claim, 0.05)
+    monkeypatch.setattr(lookout.Lookout, "unseen_share", 0.0)
+    monkeypatch.setattr(adaptive, "SETTLED", 0.05)
     monkeypatch.setattr(adaptive, "SURPRISE", math.inf)
 
 
@@ -112,7 +112,7 @@ def test_looks_go_on_only_once_the_claim_is_settled(monkeypatch: pytest.MonkeyPa
         step_model(model)
         if began is None and model.regions is not None and model.lookout.search is not None:
             began = len(model.X)
-            assert model.n_certificate >= MIN_POINTS
+            assert model.n_certificate >= ENOUGH_POINTS
             certificate = model.estimate()
             assert certificate is not None
             assert certificate.log_z_std < 2.0 * adaptive.SETTLED  # asked one point before
@@ -120,9 +120,21 @@ def test_looks_go_on_only_once_the_claim_is_settled(monkeypatch: pytest.MonkeyPa
     assert len(model.found.looks) > 1
     assert abs(model.estimate().log_z - TRUTH) < 5e-3  # type: ignore[union-attr]
     monkeypatch.setattr(adaptive, "SETTLED", 0.0)
-    assert len(grown(120).found.looks) == 2
-    monkeypatch.setattr(adaptive, "UNCHECKED", 0.0)
     assert len(grown(120).found.looks) == 1
+
+
+@pytest.mark.usefixtures("one_look_first")
+@pytest.mark.parametrize("reason", ["as good as none", "good enough", "less than what may be hidden"])
+def test_what_makes_another_look_worth_more(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    """An error below a hundredth, or below the tolerance, or below what was not found; each is enough by itself."""
+    monkeypatch.setattr(adaptive, "SETTLED", 0.05 if reason == "as good as none" else 0.0)
+    if reason == "less than what may be hidden":
+        monkeypatch.setattr(lookout.Lookout, "unseen_share", math.expm1(0.05))
+    model = a_model(120)
+    model.plan(120, tol=0.05 if reason == "good enough" else 0.0)
+    while len(model.X) < 120 and len(model.found.looks) < 2:
+        step_model(model)
+    assert len(model.found.looks) == 2
 
 
 def test_an_interrupted_observation_can_be_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,12 +211,12 @@ def test_an_interrupt_in_the_first_build_can_be_recovered(monkeypatch: pytest.Mo
     model, interrupted = a_model(100), False
     build = adaptive.Regions
 
-    def once(*arguments: Any) -> Any:
+    def once(*arguments: Any, **keywords: Any) -> Any:
         nonlocal interrupted
         if not interrupted:
             interrupted = True
             raise KeyboardInterrupt
-        return build(*arguments)
+        return build(*arguments, **keywords)
 
     monkeypatch.setattr(adaptive, "Regions", once)
     while len(model.X) < 100:

@@ -92,11 +92,25 @@ def test_a_region_without_a_mass_is_none(log_z: float) -> None:
 
 
 def test_spent_and_typical() -> None:
-    found = Found(MEASURE)
+    """The first look has more to learn than others: half of it is one of those, as long as there are none."""
+    found, typical = Found(MEASURE), []
     for n, outcome in ((40, "new region"), (10, "known region"), (14, "negligible mass"), (90, "unfinished")):
         found.record(a_look(outcome, n), an_explorer(HERE), 0.0)
+        typical.append(found.typical)
     assert found.spent == 10 + 14 + 90
-    assert found.typical == 0.5 * (14 + 40)
+    assert typical == [20.0, 10.0, 12.0, 14.0]
+
+
+def test_heat_is_that_of_the_hottest_search() -> None:
+    """tD at temperature t; a search that has arrived has none, and neither have none at all."""
+    assert Found(MEASURE).heat == 0.0
+    hot, hotter, cold = an_explorer(HERE), an_explorer(THERE), an_explorer(ELSEWHERE)
+    hot.temperature, hotter.temperature = 3.0, 40.0
+    assert found_of(("new region", cold)).heat == 0.0
+    assert found_of(("new region", cold), ("new region", hot)).heat == 2 * 3.0
+    assert found_of(("new region", hotter), ("new region", hot), ("new region", cold)).heat == 2 * 40.0
+    hot.temperature = math.nextafter(1.0, 2.0)
+    assert_allclose(found_of(("new region", hot)).heat, 2.0, rtol=1e-12)
 
 
 # -- new within known -------------------------------------------------------------------------------------------------
@@ -251,12 +265,14 @@ def unseen(sequence: str, unit: float = 1.0, **masses: float) -> float:
         ("A?", {"A": 1.0}, ALONE),  # nor does one that was given up
         ("AB", {"A": 0.5, "B": 0.5}, 1.0),  # 1 + √14 kinds, held to two, of half the mass; the second half found half
         ("AB", {"A": 0.9, "B": 0.1}, 1.0),  # a tenth; but two kinds of the mean mass
-        ("AA", {"A": 1.0}, 0.0),  # both came back
-        ("AAA", {"A": 1.0}, 0.0),
-        ("ABAB", {"A": 0.7, "B": 0.3}, 0.0),  # all came back, to two places
-        ("ABBABA", {"A": 0.7, "B": 0.3}, 0.0),
+        ("AA", {"A": 1.0}, ALONE / 2.0),  # the second came back, and would have missed another place in half the cases
+        ("AAA", {"A": 1.0}, ALONE / 4.0),
+        ("AA?A", {"A": 1.0}, ALONE / 4.0),  # a look given up says nothing, nor does it undo what others have said
+        ("ABAB", {"A": 0.7, "B": 0.3}, ALONE / 4.0),  # two came back since B was found
+        ("ABBABA", {"A": 0.7, "B": 0.3}, ALONE / 16.0),
+        ("AAAAABAAAAA", {"A": 0.99, "B": 0.01}, ALONE / 32.0),  # those before B was found do not count
         ("AAB", {"A": 0.6, "B": 0.4}, 0.4),  # the last of three is the second half
-        ("ABA", {"A": 0.6, "B": 0.4}, 0.0),  # nothing late, and B alone was met once: 1·0/2
+        ("ABA", {"A": 0.6, "B": 0.4}, ALONE / 2.0),  # nothing late, and B alone was met once: 1·0/2
         ("AAAB--", {"A": 0.6, "B": 0.4}, 0.8),  # B and two trifles once: ten kinds, held to six, of 0.4/3
         ("AAB---", {"A": 0.6, "B": 0.4}, 0.6),  # B and three trifles once, A twice: held to six, of a tenth
         ("ABCAAA", {"A": 0.5, "B": 0.3, "C": 0.2}, 0.25 * (1.0 + math.sqrt(14.0))),  # two once: 1 ± √14 of a quarter
@@ -266,6 +282,9 @@ def unseen(sequence: str, unit: float = 1.0, **masses: float) -> float:
     ],
 )
 def test_unseen_share_by_hand(sequence: str, masses: dict[str, float], expected: float) -> None:
-    """The larger of what the second half of the looks gained and of Chao's bound; masses count as shares."""
+    """The largest of three, with masses as shares: what the second half of the looks gained; Chao's bound; a tenth.
+
+    The last is halved by every look since the last that found something.
+    """
     assert_allclose(unseen(sequence, **masses), expected, rtol=1e-12)
     assert_allclose(unseen(sequence, unit=1e-6, **masses), expected, rtol=1e-9)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.engine.explorer import Explorer, Frame
-from wsabi.engine.found import MOST_IMAGES, NEGLIGIBLE, Found, Site, reflected
+from wsabi.engine.found import ALONE, MOST_IMAGES, NEGLIGIBLE, Found, Site, reflected
 from wsabi.engine.mirrors import Mirror
 from wsabi.measures import Gaussian
 
@@ -193,7 +193,7 @@ def test_a_look_that_came_back_to_an_image_is_a_hit_of_the_family() -> None:
     assert hits_of(found) == [1, 1, 0, 0, 0, 0]
     assert found.families == [0] * 6
     assert found.explorers[0] is original
-    assert found.unseen_share == 0.0  # both looks ended in one place
+    assert found.unseen_share == ALONE / 2.0  # both looks ended in one place
 
 
 @pytest.mark.parametrize("log_z", [-0.5, 0.5])
@@ -234,11 +234,11 @@ def test_a_family_is_one_kind_to_look_for() -> None:
     here, image = an_explorer(ASIDE), an_explorer(ASIDE[::-1])
     # Two kinds met once: 1 + √14, held to three, of half the mass.
     assert_allclose(met(Site(here, 1, 0), Site(image, 1, 1)), 1.5, rtol=1e-12)
-    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP)) == 0.0
+    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP)) == ALONE / 4.0  # two looks that found nothing
     # A family met once and a trifle: as many, of half the mass of the family, which is all.
     assert_allclose(met(Site(here, 1, 0), Site(image, 0, 0, SWAP), n_trifles=1), 1.5, rtol=1e-12)
     # Two trifles were met once, but have no mass.
-    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP), n_trifles=2) == 0.0
+    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP), n_trifles=2) == ALONE / 4.0
     # Beside another region met once, with a trifle: ½ + √3.5 kinds of half the mass of the other, a third.
     other = Site(an_explorer(HERE), 1, 1)
     expected = (0.5 + math.sqrt(3.5)) / 6.0
@@ -253,7 +253,7 @@ def test_among_several_families_every_image_is_a_kind() -> None:
         sites += [Site(an_explorer(place), 5, 1 + k) for k, place in enumerate([HERE, ELSEWHERE][:n_others])]
         return Found(MEASURE, sites, [1.0, *([0.0] * 11)]).unseen_share
 
-    assert met(1) == 0.0
+    assert met(1) == ALONE / 2.0**11  # eleven looks that found nothing, and no kind met once
     assert_allclose(met(2), 0.25 * (1.0 + math.sqrt(14.0)), rtol=1e-12)  # 1 ± √14 kinds of a quarter
 
 

@@ -18,6 +18,7 @@ from mirror_world import (
     World,
     bump,
     either,
+    everything_answered,
     everything_asked,
     is_in,
     seen_in,
@@ -26,7 +27,7 @@ from mirror_world import (
 from wsabi.engine.explorer import AWAY
 from wsabi.engine.found import NEGLIGIBLE, Found
 from wsabi.engine.images import CHECKS, Images
-from wsabi.engine.mirrors import Mirror, close_to, mirrors, suggested_by
+from wsabi.engine.mirrors import Mirror, close_to, group_of, mirrors, suggested_by
 from wsabi.measures import Gaussian
 
 # -- which images to ask for ------------------------------------------------------------------------------------------
@@ -62,6 +63,17 @@ def test_only_parameters_of_one_kind_are_exchanged() -> None:
     assert not is_in(SWAP.image(world.top), points)
 
 
+def test_what_is_suggested_exchanges_like_with_like_too() -> None:
+    """A reversal of the first two suggests that they be exchanged with the next two, which have another prior."""
+    centre = np.array([1.5, -0.8, 0.6, 1.1])
+    reverse = Mirror.of(4, reversed_axes=[0, 1])
+    world = World(symmetric_under(reverse, centre), centre)
+    world.images = Images([0, 0, 1, 1])
+    asked = everything_answered(world)
+    assert world.found.symmetries == [reverse]
+    assert not is_in(Mirror.of(4, ((0, 2), (1, 3))).image(world.top), asked)
+
+
 def test_nothing_is_asked_for_twice() -> None:
     world = World(bump(HERE), HERE)
     points = everything_asked(world)
@@ -75,11 +87,87 @@ def test_no_image_in_the_bulk_of_a_known_region() -> None:
     assert not is_in(SWAP.image(itself.top), everything_asked(itself))
     unknown = World(symmetric_under(SWAP), HERE)
     assert is_in(SWAP.image(unknown.top), everything_asked(unknown))
-    known = World(symmetric_under(SWAP), HERE, SWAP.image(HERE))
+    known = World(symmetric_under(SWAP), HERE)
+    known.know(SWAP.image(HERE), log_z=-1.0)  # not alike: where two are, see below
     tops = [known.X[:30][np.argmax(known.log_l(known.X[:30]))], known.X[30:][np.argmax(known.log_l(known.X[30:]))]]
     points = everything_asked(known)
     assert not any(is_in(SWAP.image(top), points) for top in tops)
     assert points  # of other mirrors
+
+
+def alike_regions(*mirrors_: Mirror, height: float = 0.0) -> World:
+    """A region at HERE and its images by the mirrors, the last of another height, each known from a look of its own."""
+    heights = [0.0] * (len(mirrors_) - 1) + [height]
+    images = (seen_in(mirror, bump(HERE, h)) for mirror, h in zip(mirrors_, heights, strict=True))
+    return World(either(bump(HERE), *images), HERE, *(mirror.image(HERE) for mirror in mirrors_))
+
+
+CYCLE = Mirror((1, 2, 0), (1, 1, 1))
+QUARTER_TURN = Mirror((1, 0, 2), (1, -1, 1))
+
+
+@pytest.mark.parametrize("mirror", [SWAP, SWAP_AND_REVERSE, QUARTER_TURN, Mirror((1, 2, 0), (1, -1, 1))])
+def test_what_connects_two_alike_regions_is_asked_for_first(mirror: Mirror) -> None:
+    """Though the image lies in a known region, and though few such mirrors are among those that models have."""
+    world = alike_regions(mirror)
+    world.prepare()
+    first = world.images.next_point()
+    assert first is not None
+    tops = [world.X[k : k + 30][np.argmax(world.data[1][k : k + 30])] for k in (0, 30)]
+    assert any(is_in(first, [mirror.image(top), mirror.inverse.image(top)]) for top in tops)
+    assert world.found.index_at(first) is not None
+
+
+@pytest.mark.parametrize("mirror", [SWAP, QUARTER_TURN, Mirror((1, 2, 0), (1, -1, 1))])
+def test_a_symmetry_that_connects_two_regions_is_proved(mirror: Mirror) -> None:
+    """With the same likelihood in all images of the group, by one image and three checks like any other."""
+    group = group_of([mirror], 100)
+    world = alike_regions(*group)
+    everything_answered(world)
+    assert mirror in world.found.group
+    assert len({site.family for site in world.found.sites if site.mirror is None}) == len(world.found.sites)
+    assert len(world.found.sites) == 1 + len(group)
+    assert world.images.echoing_shares(world.found) == []
+
+
+def test_a_cycle_that_connects_two_regions_is_proved() -> None:
+    """Three components in a ring: nothing is exchanged in pairs, and nothing reversed, so that it suggests nothing."""
+    world = World(either(bump(HERE), *(seen_in(g, bump(HERE)) for g in group_of([CYCLE], 9))), HERE, CYCLE.image(HERE))
+    everything_answered(world)
+    assert set(world.found.group) == {CYCLE, CYCLE.inverse}
+    assert len(world.found.sites) == 3
+
+
+def test_regions_that_only_look_alike_are_not_connected() -> None:
+    """A twentieth of a nat higher: the image is asked for, differs, and refutes the mirror; no echo, both are known."""
+    world = alike_regions(SWAP, height=0.05)
+    everything_answered(world)
+    assert world.found.symmetries == []
+    assert SWAP in world.found.refuted
+    assert world.images.echo(world.found) is None
+
+
+def test_a_refuted_mirror_or_a_known_one_connects_nothing() -> None:
+    world = alike_regions(SWAP)
+    assert set(world.images._connections(world.found)) == {SWAP}
+    world.found.refuted.add(SWAP)
+    assert list(world.images._connections(world.found)) == []
+    world.found.refuted.clear()
+    world.found.add_symmetry(SWAP, 0)
+    assert list(world.images._connections(world.found)) == []
+
+
+@pytest.mark.parametrize(("log_z", "connected"), [(0.49, True), (-0.49, True), (0.51, False), (-0.51, False)])
+def test_only_regions_of_about_the_same_mass_are_alike(log_z: float, connected: bool) -> None:
+    world = World(symmetric_under(SWAP), HERE)
+    world.know(SWAP.image(HERE), log_z)
+    assert bool(list(world.images._connections(world.found))) == connected
+
+
+def test_parameters_of_two_kinds_connect_nothing() -> None:
+    world = alike_regions(SWAP)
+    world.images = Images([0, 1, 0])
+    assert list(world.images._connections(world.found)) == []
 
 
 @pytest.mark.parametrize(("factor", "asked"), [(0.98, False), (1.02, True)])
@@ -205,8 +293,7 @@ def test_an_echo_counts_as_much_as_it_is_high(height: float, share: float) -> No
     for log_l, centres, part in ((alone, [HERE], 1.0), (either(alone, bump(THERE)), [HERE, THERE], 0.5)):
         world = World(log_l, *centres)
         assert world.images.echoing_shares(world.found) == []
-        world.prepare()
-        world.ask()
+        world.reach(SWAP)
         assert_allclose(world.images.echoing_shares(world.found), [part * share], rtol=1e-6)
         world.know(SWAP.image(HERE))
         assert world.images.echoing_shares(world.found) == []
@@ -237,8 +324,8 @@ def test_a_symmetry_that_is_proved_leaves_no_echo_to_count() -> None:
 def test_the_highest_echo_comes_first() -> None:
     other = Mirror.of(3, ((1, 2),))
     world = World(either(bump(HERE), bump(SWAP.image(HERE), -2.0), bump(other.image(HERE), -1.0)), HERE)
-    world.prepare()
-    world.ask()
+    for mirror in (SWAP, other):
+        world.reach(mirror)
     echoes = [world.images.echo(world.found), world.images.echo(world.found)]
     assert [echo.mirror for echo in echoes if echo is not None] == [other, SWAP]
 

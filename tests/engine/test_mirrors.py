@@ -135,6 +135,11 @@ def test_group_of_respects_its_limit() -> None:
 # -- candidates -------------------------------------------------------------------------------------------------------
 
 
+def exchanges_of(every: list[Mirror]) -> list[Mirror]:
+    """Those that exchange and reverse nothing, in their order."""
+    return [mirror for mirror in every if mirror.swaps and not mirror.reversed_axes]
+
+
 @pytest.mark.parametrize(
     "kinds", [(0,), (0, 0), (0, 1), (0, 0, 0), (0, 0, 1, 1, 2), (0, 1, 0, 1, 2), (1, 1, 1, 0, 0, 0), (0,) * 7]
 )
@@ -162,7 +167,7 @@ def test_two_components_of_parameters_of_several_kinds(
 ) -> None:
     """Exchanged jointly first of all exchanges; with the share of the first reversed, before those that leave more."""
     every = list(mirrors(kinds))
-    assert every[:2] == [Mirror.of(5, reversed_axes=range(5)), Mirror.of(5, swaps)]
+    assert exchanges_of(every)[0] == Mirror.of(5, swaps)
     with_share = every.index(Mirror.of(5, swaps, [left]))
     partly = [every.index(Mirror.of(5, (pair,), [left])) for pair in swaps]
     assert with_share < min(partly)
@@ -170,7 +175,7 @@ def test_two_components_of_parameters_of_several_kinds(
 
 def test_three_components_of_two_kinds_are_exchanged_two_at_a_time() -> None:
     expected = [Mirror.of(6, ((i, j), (3 + i, 3 + j))) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert list(islice(mirrors((0, 0, 0, 1, 1, 1)), 1, 4)) == expected
+    assert exchanges_of(list(mirrors((0, 0, 0, 1, 1, 1))))[:3] == expected
 
 
 def test_blocks_and_interleaved_components_of_one_kind() -> None:
@@ -179,11 +184,12 @@ def test_blocks_and_interleaved_components_of_one_kind() -> None:
     Then any two by themselves, before shorter blocks and fewer pairs.
     """
     every = list(mirrors((0,) * 6))
-    assert every[1:3] == [Mirror.of(6, ((0, 3), (1, 4), (2, 5))), Mirror.of(6, ((0, 1), (2, 3), (4, 5)))]
-    assert every[3:18] == [Mirror.of(6, (pair,)) for pair in combinations(range(6), 2)]
+    exchanges = exchanges_of(every)
+    assert exchanges[:2] == [Mirror.of(6, ((0, 3), (1, 4), (2, 5))), Mirror.of(6, ((0, 1), (2, 3), (4, 5)))]
+    assert exchanges[2:17] == [Mirror.of(6, (pair,)) for pair in combinations(range(6), 2)]
     blocks = [((a, a + 2), (a + 1, a + 3)) for a in range(3)]
     neighbours = [((a, a + 1), (a + 2, a + 3)) for a in range(3)]
-    assert every[18:24] == [Mirror.of(6, swaps) for swaps in [*blocks, *neighbours]]
+    assert exchanges[17:23] == [Mirror.of(6, swaps) for swaps in [*blocks, *neighbours]]
     assert Mirror.of(6, reversed_axes=[2, 3, 4]) in every
 
 
@@ -192,11 +198,29 @@ def test_longer_blocks_and_more_pairs_come_before_shorter_and_fewer() -> None:
     assert lengths == [4] * 4 + [1] * 36 + [3] * 8 + [2] * 12
 
 
-def test_all_reversed_comes_first_then_exchanges_then_reversals_and_these_before_both_together() -> None:
+@pytest.mark.parametrize(
+    ("kinds", "reversals"),
+    [
+        ((0,), [[0]]),
+        ((0, 0), [[0, 1], [1], [0]]),
+        ((0, 1), [[0, 1], [0], [1]]),  # each by itself is all of a kind, and all but the other
+        ((0, 0, 0), [[0, 1, 2], [1, 2], [0, 1]]),
+        ((0, 0, 1, 1, 2), [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4], [1, 2, 3, 4], [0, 1, 2, 3]]),
+        ((0, 2, 1, 0, 1), [[0, 1, 2, 3, 4], [0, 3], [1], [2, 4], [1, 2, 3, 4], [0, 1, 2, 3]]),
+    ],
+)
+def test_reversals_of_much_come_first(kinds: tuple[int, ...], reversals: list[list[int]]) -> None:
+    """Everything; all of a kind, such as loadings, kinds as they come; all but an intercept at either end."""
+    every = list(mirrors(kinds))
+    assert every[: len(reversals)] == [Mirror.of(len(kinds), reversed_axes=axes) for axes in reversals]
+    rest = every[len(reversals) :]
+    assert not rest or rest[0].swaps
+
+
+def test_exchanges_come_before_single_reversals_and_these_before_both_together() -> None:
     every = list(mirrors((0,) * 5))
-    assert every[0] == Mirror.of(5, reversed_axes=range(5))
     single = every.index(Mirror.of(5, reversed_axes=[0]))
-    assert all(mirror.swaps and not mirror.reversed_axes for mirror in every[1:single])
+    assert all(mirror.swaps and not mirror.reversed_axes for mirror in every[3:single])
     assert every[single : single + 5] == [Mirror.of(5, reversed_axes=[d]) for d in range(5)]
     both = [n for n, mirror in enumerate(every) if mirror.swaps and mirror.reversed_axes]
     assert min(both) == single + 5
@@ -207,7 +231,7 @@ def test_candidates_in_many_dimensions_are_made_as_they_are_asked_for() -> None:
     """Sixty parameters have more than a hundred thousand, and the first ten come first all the same."""
     first = list(islice(mirrors((0,) * 60), 10))
     assert len(set(first)) == 10
-    assert first[1] == Mirror.of(60, tuple((d, 30 + d) for d in range(30)))
+    assert exchanges_of(first)[0] == Mirror.of(60, tuple((d, 30 + d) for d in range(30)))
 
 
 # -- what one mirror says of others -----------------------------------------------------------------------------------
@@ -230,15 +254,33 @@ def test_an_exchange_suggests_that_its_components_can_be_reversed() -> None:
 @pytest.mark.parametrize(
     ("axes", "parts"),
     [
-        ([0, 1, 2, 3], [[0, 1], [1, 2], [2, 3], [0], [1], [2], [3], [0, 1, 2], [1, 2, 3]]),
+        # Halves of one stretch and of two; then what is next to each other, closest to a half first.
+        ([0, 1, 2, 3], [[0, 1], [0, 2], [0, 1], [1, 2], [2, 3], [0], [1], [2], [3], [0, 1, 2], [1, 2, 3]]),
         ([0, 2, 4], [[0], [2], [4], [0, 2], [2, 4]]),
-        ([1, 3], [[1], [3]]),
-        ([1], []),
+        ([0, 1, 2, 3, 4], [[0, 1], [1, 2], [2, 3], [3, 4], [0, 1, 2], [1, 2, 3], [2, 3, 4], *([d] for d in range(5)),
+                           [0, 1, 2, 3], [1, 2, 3, 4]]),
     ],
-)
+)  # fmt: skip
 def test_a_reversal_suggests_its_parts_halves_first(axes: list[int], parts: list[list[int]]) -> None:
     """Those whose length is closest to a half, of two as close the shorter; axes next to each other among those."""
     assert suggested_by(Mirror.of(5, reversed_axes=axes)) == [Mirror.of(5, reversed_axes=part) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("axes", "swaps", "parts"),
+    [
+        ([1], [[(1, 0)], [(1, 4)]], []),
+        ([1, 3], [[(1, 0), (3, 2)], [(1, 2), (3, 4)]], [[1], [3]]),
+        ([0, 1], [[(0, 2), (1, 3)], [(0, 3), (1, 4)]], [[0], [1]]),
+        ([3, 4], [[(3, 0), (4, 1)], [(3, 1), (4, 2)]], [[3], [4]]),
+    ],
+)
+def test_a_component_that_is_reversed_by_itself_is_exchanged_with_another(
+    axes: list[int], swaps: list[list[tuple[int, int]]], parts: list[list[int]]
+) -> None:
+    """With as many of the other parameters, from the first or up to the last, before parts of it are reversed."""
+    expected = [*(Mirror.of(5, tuple(pairs)) for pairs in swaps), *(Mirror.of(5, (), part) for part in parts)]
+    assert suggested_by(Mirror.of(5, reversed_axes=axes)) == expected
 
 
 def test_an_exchange_with_a_reversal_suggests_components_and_parts() -> None:

@@ -32,9 +32,7 @@ from wsabi.measures import Gaussian
 @pytest.mark.parametrize("mirror", [SWAP, REVERSE, Mirror.of(3, ((1, 2),))])
 def test_a_true_symmetry_is_proved_by_one_and_three_evaluations(mirror: Mirror) -> None:
     world = World(symmetric_under(mirror), HERE)
-    world.prepare()
-    first = world.ask()
-    assert is_in(mirror.image(world.top), first)
+    world.reach(mirror)
     assert world.found.symmetries == []
     checks = world.handed_out()
     assert len(checks) == CHECKS == 3
@@ -122,8 +120,7 @@ def test_likelihood_and_prior_must_both_be_symmetric(joint: bool) -> None:
         return np.asarray(symmetric(X) - (measure.log_pdf(X) if joint else 0.0))
 
     world = World(log_l, centre, measure=measure)
-    world.prepare()
-    assert is_in(swap.image(world.top), world.ask())
+    world.reach(swap)
     world.ask()
     assert world.found.symmetries == []
     assert world.images.echo(world.found) is not None
@@ -363,8 +360,7 @@ def test_an_image_that_refutes_a_symmetry_may_hold_mass() -> None:
 def test_regions_known_at_once_are_checked_each_for_itself() -> None:
     """Three checks of the one and three of the other are not six of one mirror."""
     both = World(either(symmetric_under(SWAP), symmetric_under(SWAP, THERE)), HERE, THERE)
-    both.prepare()
-    assert len(both.ask()) == 4
+    assert len(both.reach(SWAP)) == 4
     assert len(both.handed_out()) == 2 * CHECKS
     everything_answered(both)
     assert both.found.symmetries == [SWAP]
@@ -374,9 +370,10 @@ def test_regions_known_at_once_are_checked_each_for_itself() -> None:
 
 def test_checks_that_fail_in_the_second_region_refute_what_the_first_proves() -> None:
     world = World(either(symmetric_under(SWAP), symmetric_under(SWAP, THERE)), HERE, THERE)
-    world.prepare()
-    world.ask()
-    for x in world.handed_out():
+    world.reach(SWAP)
+    checks = world.handed_out()
+    assert len(checks) == 2 * CHECKS
+    for x in checks:
         at_there = np.linalg.norm(x - SWAP.image(THERE)) < 1.0
         world.images.tell(x, float(world.log_l(x[None, :])[0]) + 1e-3 * at_there)
     world.conclude()

@@ -18,7 +18,7 @@ import numpy as np
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.engine.ascent import Slope
-from wsabi.engine.certificate import INTERIM, MIN_POINTS, Effort, certify
+from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, Effort, certify
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import Found
 from wsabi.engine.lookout import Lookout
@@ -33,8 +33,7 @@ __all__ = ["AdaptiveModel"]
 
 SURPRISE = 0.1  # of Z in one fresh point outside every region is a region that all looks have missed
 REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by 15 %
-SETTLED = 0.01  # nats: with an error claimed below this, evaluations do more good in another look,
-UNCHECKED = 0.1  # and below this as long as one look alone says where the mass is
+SETTLED = 0.01  # nats: an error below this is as good as none, and evaluations do more good in another look
 
 
 class AdaptiveModel:
@@ -61,6 +60,7 @@ class AdaptiveModel:
         self.settings = settings
         self.rng = rng
         self.budget = budget
+        self.tol = 0.0
         self.data = Evaluations(measure)
         kinds = [0] * measure.dim if kinds is None else kinds
         self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.certify)
@@ -72,9 +72,10 @@ class AdaptiveModel:
         self._seen = 0  # evaluations that the state below has taken notice of
         self._asked_at = 0  # evaluations when the error claimed was last asked for
 
-    def plan(self, budget: int) -> None:
-        """Set the number of evaluations that the run is expected to reach."""
+    def plan(self, budget: int, tol: float = 0.0) -> None:
+        """Set the number of evaluations that the run is expected to reach, and the error of log Z that will do."""
         self.budget = self.lookout.budget = budget
+        self.tol = tol
 
     @property
     def X(self) -> Array:
@@ -105,6 +106,12 @@ class AdaptiveModel:
     def has_news(self) -> bool:
         """Whether images were told from which no conclusions were drawn."""
         return self.lookout.images.has_answers
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether looks keep coming back, and fresh points, where there are any, are enough to be believed."""
+        enough = self.settings.certify == 0.0 or self.n_certificate >= ENOUGH_POINTS
+        return enough and self.lookout.keeps_returning
 
     @property
     def is_looking(self) -> bool:
@@ -212,7 +219,10 @@ class AdaptiveModel:
         self.lookout.begin_around(x)
 
     def _is_settled(self) -> bool:
-        """Whether the error claimed is so small that another look does more good; asked as the data grow by 5 %."""
+        """Whether another look does more good; asked as the data grow by 5 %.
+
+        It does where the error of what was found is small enough, or smaller than what may not have been found.
+        """
         n = len(self.X)
         if n < 1.05 * self._asked_at or n + self.found.typical > self.budget:
             return False
@@ -221,8 +231,8 @@ class AdaptiveModel:
             claim = self.estimate()
         except NumericalError:
             return False
-        wanted = UNCHECKED if len(self.found.looks) == 1 else SETTLED
-        return claim is not None and self.n_certificate >= 2 * MIN_POINTS and claim.log_z_std < wanted
+        wanted = max(SETTLED, self.tol, math.log1p(self.lookout.unseen_share))
+        return claim is not None and self.n_certificate >= ENOUGH_POINTS and claim.log_z_std < wanted
 
     # -- integrating --------------------------------------------------------------------------------------------------
 
@@ -235,7 +245,15 @@ class AdaptiveModel:
         lengthscales = [carried_lengthscales(part, new) for part, new in zip(known, self.found.explorers, strict=True)]
         self._matched_n = self.data.n_training
         self.regions = Regions(
-            self.measure, self.settings, self.rng, self.found.explorers, X, log_l, lengthscales, self.found.families
+            self.measure,
+            self.settings,
+            self.rng,
+            self.found.explorers,
+            X,
+            log_l,
+            lengthscales,
+            families=self.found.families,
+            mirrors=[site.mirror for site in self.found.sites],
         )
         self._proposals.append(Proposal(self.measure, self.regions))
         self.lookout.is_preliminary = False

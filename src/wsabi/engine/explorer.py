@@ -192,6 +192,10 @@ class Explorer:
         evenly = np.linspace(0, len(rest) - 1, min(len(rest), max(MAX_DATA - head, 0))).astype(np.intp)
         return np.concatenate([order[:head], rest[evenly]])
 
+    def mean_log_likelihood(self, X: Array) -> Array:
+        """E[log ℓ] by the surrogate, (M,) at X (M, D): what it expects, however unsure."""
+        return np.minimum(self._fitted().mean(self.frame.whiten(X)), 1.0) + self.top
+
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
         """log E[ℓ] by the surrogate and its sd of log ℓ in nats, (M,) each, at X (M, D).
 

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 
@@ -22,7 +23,10 @@ __all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "Found", "Site"]
 # A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
 NEGLIGIBLE = 7.0
 GAIN_DRAWS = 300  # of q, to compare two surrogates: a share to 5 %
-ALONE = 0.1  # of the mass may lie elsewhere, for all that one look can tell: as if one second look in ten found as much
+# Of the mass may lie elsewhere, for all that one look can tell: as if one second look in ten found as much again. Every
+# look that finds nothing new halves that, for it would have found a region as easy to find as the first in half of all
+# cases.
+ALONE = 0.1
 MOST_IMAGES = 23  # of one region: four components can be numbered in 24 ways, and each way costs a model
 SEVERAL = 3  # families: two may be a mode and its neighbour
 MORE_OF_THE_SAME = 0.1  # of the mass: what adds less to a known region is no discovery
@@ -72,14 +76,27 @@ class Found:
         return total_log_mass(self.explorers)
 
     @property
+    def heat(self) -> float:
+        """Nats that a search which has not arrived may still be below the mass: tD at temperature t, zero at one.
+
+        Draws of ℓ^(1/t)π lie ½tD nats below the top where ℓ is Gaussian, give or take as much.
+        """
+        hot = [known.temperature for known in self.explorers if known.temperature > 1.0]
+        return self.measure.dim * max(hot, default=0.0)
+
+    @property
     def spent(self) -> int:
         """Evaluations of looks that found nothing new."""
         return sum(look.n_evals for look in self.looks if look.outcome != "new region")
 
     @property
     def typical(self) -> float:
-        """Median evaluations of a look."""
-        return float(np.median([look.n_evals for look in self.looks]))
+        """Evaluations of a further look: the median of those after the first, or half of the first.
+
+        A look that comes back to what is known takes about half as many as one that has to learn a region.
+        """
+        later = [look.n_evals for look in self.looks[1:]]
+        return float(np.median(later)) if later else 0.5 * self.looks[0].n_evals
 
     def index_of(self, explorer: Explorer) -> int | None:
         """Number of the region in whose bulk q has arrived, if it is one found before."""
@@ -105,6 +122,21 @@ class Found:
         best = best[np.isfinite(log_l[best])]
         predicted, _ = self.explorers[number].log_likelihood(X[best])
         return float(np.median(log_l[best] - predicted)) < math.log(2.0)
+
+    def foretells(self, X: Array, log_l: Array, tolerance: float) -> int | None:
+        """Number of the region whose surrogate knew beforehand what a look has met, X (N, D), log ℓ (N,); or None.
+
+        At the best 2D + 2 of them, those that the look goes by, the known regions together must be right to
+        ``tolerance``, in nats. The region is the one that has most to say at the best.
+        """
+        feasible = np.isfinite(log_l)
+        X, log_l = X[feasible], log_l[feasible]
+        best = np.argsort(-(log_l + self.measure.log_pdf(X)))[: 2 * self.measure.dim + 2]
+        if not self.explorers or len(best) < 2 * self.measure.dim + 2:
+            return None
+        predicted = np.array([known.mean_log_likelihood(X[best]) for known in self.explorers])
+        off = np.abs(log_l[best] - np.max(predicted, axis=0))
+        return int(np.argmax(predicted[:, 0])) if np.all(off <= tolerance) else None
 
     def unexplained(self, X: Array, log_l: Array) -> int | None:
         """Which of a look's points X (N, D), log ℓ (N,), betrays something that the known regions do not explain.
@@ -153,8 +185,10 @@ class Found:
         radius = np.linalg.norm(known.frame.scaled(inflation(self.measure.dim)).whiten(X), axis=1)
         return np.where(radius < math.sqrt(self.measure.dim) + 4.0, known.log_likelihood(X)[0], -np.inf)
 
-    def record(self, look: Look, explorer: Explorer, gain: float) -> None:
+    def record(self, look: Look, explorer: Explorer, gain: float, host: int | None = None) -> None:
         """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.
+
+        ``host`` is the number of the known region that it belongs to, where that is not the one q has arrived in.
 
         What is new inside a known region, and not much narrower than it, is more of the same region: one of the two
         explorers is kept, the one with the larger mass.
@@ -163,7 +197,7 @@ class Found:
         new = look.outcome == "new region"
         self.gains.append(None if look.outcome == "unfinished" else gain if new else 0.0)
         self.n_trifles += look.outcome == "negligible mass"
-        host = self.index_of(explorer)
+        host = self.index_of(explorer) if host is None else host
         if look.outcome == "known region" and host is not None:
             self.sites[host].hits += 1
         if new and math.isfinite(explorer.log_z):
@@ -290,19 +324,22 @@ class Found:
 
     @property
     def unseen_share(self) -> float:
-        """Mass in regions not found, relative to that found, as far as the looks can tell; ALONE for fewer than two.
+        """Mass in regions not found, relative to that found, as far as the looks can tell.
 
-        The larger of two answers. What the second half of the looks found that the first had not, for as many looks
-        again would be expected to find no more than that. And Chao's (1987) lower bound on the number of kinds not met,
-        f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, with one standard error of it added since it is a
-        bound, each of the mean mass of those met once; it holds where some regions are much harder to find than
-        others. Places that hold next to nothing are kinds too: looks that end each in another place have not seen all
-        there is. A region and its mirror images are one kind, since a look ends in each of them with the same chance;
-        but not among SEVERAL families, a landscape so rugged that what looks miss is another kind altogether.
+        The largest of three answers. ALONE, halved by every look since the last that found something. What the second
+        half of the looks found that the first had not, for as many looks again would be expected to find no more than
+        that. And Chao's (1987) lower bound on the number of kinds not met, f₁(f₁ − 1)/2(f₂ + 1) from the numbers met
+        once and twice, with one standard error of it added since it is a bound, each of the mean mass of those met
+        once; it holds where some regions are much harder to find than others. Places that hold next to nothing are
+        kinds too: looks that end each in another place have not seen all there is. A region and its mirror images are
+        one kind, since a look ends in each of them with the same chance; but not among SEVERAL families, a landscape so
+        rugged that what looks miss is another kind altogether.
         """
         ended = [gain for gain in self.gains if gain is not None]
+        barren = len(list(takewhile(lambda gain: gain == 0.0, reversed(ended))))
+        alone = ALONE * 0.5**barren
         if len(ended) < 2:
-            return ALONE
+            return alone
         late = sum(ended[-(len(ended) // 2) :])
         hits: dict[int, int] = defaultdict(int)
         for site in self.sites:
@@ -311,7 +348,7 @@ class Found:
         kinds = [(hits[family], math.exp(self.log_mass(family) - total)) for family in hits]
         if len(kinds) >= SEVERAL:
             kinds = [(site.hits, math.exp(site.explorer.log_z - total)) for site in self.sites]
-        return max(late, _unmet(kinds, self.n_trifles, len(ended)))
+        return max(alone, late, _unmet(kinds, self.n_trifles, len(ended)))
 
 
 def _unmet(kinds: Sequence[tuple[int, float]], n_trifles: int, n_looks: int) -> float:

@@ -11,19 +11,20 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 
 import numpy as np
 
 from wsabi._types import Array, Indices, Mask
 from wsabi.engine.explorer import AWAY, Explorer
 from wsabi.engine.found import NEGLIGIBLE, Found
-from wsabi.engine.mirrors import Mirror, close_to, mirrors, suggested_by
+from wsabi.engine.mirrors import Mirror, close_to, connecting, mirrors, suggested_by
 
 __all__ = ["Image", "Images"]
 
 CHECKS = 3  # points beside the best: where ℓ hardly depends on an axis one may agree by chance, four apart do not
 SAME = 1e-6  # nats: two values that are equal but for round-off
+SAME_MASS = 0.5  # nats: surrogates of two images, each by its own data, hardly differ by more
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Images:
         self._answers: list[tuple[Image, float]] = []  # with log ℓ
         # How many checks have agreed, of a mirror under which a family's best point has an equal image.
         self._checks: dict[tuple[int, Mirror], int] = {}
+        self._connecting: set[Mirror] = set()  # by which one known region may be the image of another
         self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -63,10 +65,21 @@ class Images:
     def prepare(self, found: Found, X: Array, log_joint: Array) -> None:
         """Queue up to D + 1 images, half of a look's design; X (N, D) and log ℓπ (N,) are the training data.
 
-        Symmetries that a region found since has not confirmed come first.
+        Symmetries that a region found since has not confirmed come first, then what may connect two regions.
         """
         self.forget()
-        self._enqueue(chain(list(found.symmetries), mirrors(self.kinds)), found, X, log_joint)
+        self._connecting |= set(self._connections(found))
+        some = chain(list(found.symmetries), list(self._connecting), mirrors(self.kinds))
+        self._enqueue(some, found, X, log_joint)
+
+    def _connections(self, found: Found) -> Iterator[Mirror]:
+        """Mirrors by which one region may be the image of another, of about the same mass."""
+        sites = [site for site in found.sites if site.mirror is None]
+        for one, other in combinations(sites, 2):
+            if abs(one.explorer.log_z - other.explorer.log_z) < SAME_MASS:
+                mirror = connecting(one.explorer.frame, other.explorer.frame, self.kinds)
+                if mirror is not None and mirror not in found.refuted and mirror not in found.group:
+                    yield mirror
 
     def forget(self) -> None:
         """Give up the images that were not told; they may be asked for again."""
@@ -77,7 +90,8 @@ class Images:
         self._queue.clear()
 
     def _enqueue(self, some: Iterable[Mirror], found: Found, X: Array, log_joint: Array) -> None:
-        every = (image for mirror in some for image in self._made(mirror, found, X, log_joint))
+        alike = (mirror for mirror in some if all(self.kinds[d] == self.kinds[e] for d, e in enumerate(mirror.order)))
+        every = (image for mirror in alike for image in self._made(mirror, found, X, log_joint))
         for image in islice(every, len(self.kinds) + 1):
             self._ask(image, X, log_joint, found)
 
@@ -122,7 +136,8 @@ class Images:
             # What a symmetry needs to be confirmed is asked, or looked up, wherever it lies.
             barren = mirror not in found.symmetries and _is_near(site.explorer, top, mirror.inverse.image(low)).any()
             queued = any(np.array_equal(image.x, other.x) for other in self._queue)
-            if log_prior[1] > log_prior[0] - NEGLIGIBLE and not (barren or queued) and found.index_at(image.x) is None:
+            elsewhere = found.index_at(image.x) is None or mirror in self._connecting
+            if log_prior[1] > log_prior[0] - NEGLIGIBLE and elsewhere and not (barren or queued):
                 yield image
 
     # -- answers ------------------------------------------------------------------------------------------------------
@@ -168,9 +183,10 @@ class Images:
                 # The other families are asked, or asked again: now they have to confirm it.
                 self._tried -= {(family, image.mirror) for family in found.families}
                 return [image.mirror, *suggested_by(image.mirror)]
-        if found.unexplained(image.x[None, :], np.array([log_l])) is None:
+        if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+            self._echoes.append((log_l, image))
+        elif not (same and image.mirror in self._connecting):
             return []
-        self._echoes.append((log_l, image))
         if key in self._checks or image.mirror in found.symmetries:
             return []
         if not same:

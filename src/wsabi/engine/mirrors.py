@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._types import Array, Indices, Mask
 from wsabi.engine.explorer import Frame
 
-__all__ = ["Mirror", "close_to", "group_of", "mirrors", "suggested_by"]
+__all__ = ["Mirror", "close_to", "connecting", "group_of", "mirrors", "suggested_by"]
 
 Swap = tuple[tuple[int, int], ...]
+
+CLEAR = 0.01  # the product of two correlations of a tenth: below, they are noise of q
+ALIKE = 1.0  # widths between the means of two images, with the log ratio of their widths: q is known to a part of one
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class Mirror:
 
     @property
     def swaps(self) -> Swap:
-        """The pairs exchanged, the lower axis first; of a mirror that :func:`mirrors` has given."""
-        return tuple((d, other) for d, other in enumerate(self.order) if d < other)
+        """The pairs exchanged, the lower axis first; longer cycles are not among them."""
+        return tuple((d, other) for d, other in enumerate(self.order) if d < other and self.order[other] == d)
 
     @property
     def reversed_axes(self) -> list[int]:
@@ -49,9 +52,15 @@ class Mirror:
         return [d for d, sign in enumerate(self.signs) if sign < 0]
 
     def described(self, names: Sequence[str]) -> str:
-        """Such as "a1 <-> a2, b1 <-> b2, share reversed", with the D names given."""
-        exchanged = [f"{names[i]} <-> {names[j]}" for i, j in self.swaps]
-        return ", ".join([*exchanged, *(f"{names[d]} reversed" for d in self.reversed_axes)])
+        """Such as "a1 <-> a2, b1 <-> -b2, share reversed", with the D names given; "a -> b" of which a becomes b."""
+        pairs = [(i, j) for i, j in self.swaps if self.signs[i] == self.signs[j]]
+        signed = [("-" if sign < 0 else "") + name for sign, name in zip(self.signs, names, strict=True)]
+        exchanged = [f"{names[i]} <-> {signed[j]}" for i, j in pairs]
+        paired = {axis for pair in pairs for axis in pair}
+        moved = [(d, e) for d, e in enumerate(self.order) if d != e and d not in paired]
+        alone = [d for d in self.reversed_axes if self.order[d] == d]
+        rest = [*(f"{names[e]} -> {signed[d]}" for d, e in moved), *(f"{names[d]} reversed" for d in alone)]
+        return ", ".join([*exchanged, *rest])
 
     def image(self, X: Array) -> Array:
         """u' (…, D) of u (…, D)."""
@@ -94,9 +103,10 @@ def mirrors(kinds: Sequence[int]) -> Iterator[Mirror]:
 
     Notes
     -----
-    In this order: everything reversed, components exchanged (:func:`_exchanges`), one axis reversed, an exchange with
-    one of the other axes reversed (two components and the share of the first), several neighbouring axes reversed. That
-    is up to D³ in all where all are of one kind; whoever asks takes as many as evaluations allow.
+    In this order: everything reversed, all of one kind, all but the first or the last (an intercept), components
+    exchanged (:func:`_exchanges`), one axis reversed, an exchange with one of the other axes reversed (two components
+    and the share of the first), several neighbouring axes reversed. That is up to D³ in all where all are of one kind;
+    whoever asks takes as many as evaluations allow.
     """
     met: set[Mirror] = set()
     for mirror in _in_order(kinds):
@@ -113,18 +123,92 @@ def close_to(mirror: Mirror) -> list[Mirror]:
 
 
 def suggested_by(symmetry: Mirror) -> list[Mirror]:
-    """What is likely to be a symmetry too: each of two components exchanged reversed, or a part of what is reversed."""
+    """What is likely to be a symmetry too: each of two components exchanged reversed, or a part of what is reversed.
+
+    A model of two components that are reversed together reverses one of them; and one that is reversed by itself is
+    exchanged with another, of as many of the parameters before or after.
+    """
     dim, swaps, axes = len(symmetry.order), symmetry.swaps, symmetry.reversed_axes
     components = [sorted(component) for component in zip(*swaps, strict=True)]
-    # Halves first: a model of two components reverses one of them.
     lengths = sorted(range(1, len(axes)), key=lambda n: abs(2 * n - len(axes)))
     parts = [axes[a : a + n] for n in lengths for a in range(len(axes) - n + 1)]
-    return [Mirror.of(dim, reversed_axes=part) for part in [*components, *parts]]
+    reversals = [Mirror.of(dim, reversed_axes=part) for part in [*components, *_halves(axes), *parts]]
+    rest = [d for d in range(dim) if d not in axes]
+    if swaps or not 0 < 2 * len(axes) <= dim:
+        return reversals
+    partners = [rest[: len(axes)], rest[-len(axes) :]]
+    return [*(Mirror.of(dim, tuple(zip(axes, others, strict=True))) for others in partners), *reversals]
+
+
+def _halves(axes: Sequence[int]) -> list[list[int]]:
+    """The parameters of the first of two components, of whose parameters the axes are all.
+
+    These come in stretches, of each of which the first half belongs to it: weights of the one, weights of the other,
+    offset of the one, offset of the other. Stretches of equal length, such as all in one, come first; beyond twelve
+    axes there are too many ways.
+    """
+    half, odd = divmod(len(axes), 2)
+    if odd or not 1 < half <= 6:
+        return []
+    cuts = [cut for n in range(half) for cut in combinations(range(1, half), n)]
+    stretches = [[b - a for a, b in pairwise([0, *cut, half])] for cut in cuts]
+    stretches.sort(key=lambda lengths: len(set(lengths)))
+    ends = [list(accumulate(lengths)) for lengths in stretches]
+    return [
+        [axes[2 * (end - length) + k] for length, end in zip(lengths, stops, strict=True) for k in range(length)]
+        for lengths, stops in zip(stretches, ends, strict=True)
+    ]
+
+
+def connecting(first: Frame, second: Frame, kinds: Sequence[int]) -> Mirror | None:
+    """The mirror under which the second q is the image of the first, if they look alike; else None.
+
+    Parameters are matched one to one, with their signs, so that means and widths differ least, in units of the widths.
+    Where a mean is too close to zero to have a sign, the correlations with the others decide.
+    """
+    from scipy.optimize import linear_sum_assignment  # imported here: it costs a third of `import wsabi`
+
+    (mean, cov), (image, image_cov) = (first.mean, first.cov), (second.mean, second.cov)
+    width, image_width = np.sqrt(np.diag(cov)), np.sqrt(np.diag(image_cov))
+    apart = np.abs(np.abs(image)[:, None] - np.abs(mean)) / np.hypot(image_width[:, None], width)
+    apart += np.abs(np.log(image_width[:, None] / width))
+    apart[np.not_equal.outer(kinds, kinds)] = np.inf
+    order = linear_sum_assignment(np.minimum(apart, 1e6))[1]
+    if np.any(np.diag(apart[:, order]) > ALIKE):
+        return None
+    signs = np.where(image * mean[order] < 0.0, -1, 1)
+    likeness = image_cov / np.outer(image_width, image_width)
+    likeness *= (cov / np.outer(width, width))[np.ix_(order, order)]
+    signs = _settled_signs(signs, likeness, np.abs(image) >= image_width)
+    mirror = Mirror(tuple(int(d) for d in order), tuple(int(s) for s in signs))
+    return None if mirror == Mirror.of(len(kinds)) else mirror
+
+
+def _settled_signs(signs: Indices, likeness: Array, is_sure: Mask) -> Indices:
+    """Signs (D,), those not sure decided one by one by the products of correlations (D, D) with those that are.
+
+    Σ_e (r_de − s_d s_e r'_de)² is least for the sign of Σ_e s_e r_de r'_de; the clearest is decided first, and those of
+    which the correlations say nothing are left as they are.
+    """
+    signs, is_sure = signs.copy(), is_sure.copy()
+    while not np.all(is_sure):
+        agreement = np.where(is_sure, 0.0, likeness[:, is_sure] @ signs[is_sure])
+        clearest = int(np.argmax(np.abs(agreement)))
+        if abs(agreement[clearest]) < CLEAR:
+            break
+        signs[clearest] = 1 if agreement[clearest] > 0.0 else -1
+        is_sure[clearest] = True
+    return signs
 
 
 def _in_order(kinds: Sequence[int]) -> Iterator[Mirror]:
     dim = len(kinds)
     yield Mirror.of(dim, reversed_axes=range(dim))
+    for kind in dict.fromkeys(kinds):
+        yield Mirror.of(dim, reversed_axes=[d for d in range(dim) if kinds[d] == kind])
+    if dim > 1:
+        for most in (range(1, dim), range(dim - 1)):
+            yield Mirror.of(dim, reversed_axes=most)
     for swaps in _exchanges(kinds):
         yield Mirror.of(dim, swaps)
     for d in range(dim):

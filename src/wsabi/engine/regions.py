@@ -15,6 +15,7 @@ import numpy as np
 from wsabi._linalg import NumericalError, square_distances
 from wsabi._types import Array
 from wsabi.engine.explorer import Explorer, Frame, total_log_mass
+from wsabi.engine.mirrors import Mirror
 from wsabi.engine.students import Students, shape_of
 from wsabi.measures import Gaussian, Measure
 from wsabi.sequential import SequentialModel
@@ -66,6 +67,28 @@ class Region:
         return np.asarray(np.sqrt(np.square(self.frame.whiten(X)).sum(axis=1)))
 
 
+def _shapes(
+    explorers: Sequence[Explorer], families: Sequence[int], mirrors: Sequence[Mirror | None], rng: np.random.Generator
+) -> list[tuple[Students, Students]]:
+    """The shape and the doubt of each region, those of images from those of the region whose images they are."""
+    fitted: dict[int, tuple[Students, Students]] = {}
+    for explorer, family, mirror in zip(explorers, families, mirrors, strict=True):
+        if mirror is None:
+            shape = shape_of(explorer.log_posterior, Students.single(explorer.frame.mean, explorer.frame.cov), rng)
+            fitted[family] = shape, shape_of(explorer.log_doubt, shape, rng)
+    own = [fitted[family] for family in families]
+    return [
+        both if mirror is None else (_image(mirror, both[0]), _image(mirror, both[1]))
+        for mirror, both in zip(mirrors, own, strict=True)
+    ]
+
+
+def _image(mirror: Mirror, shape: Students) -> Students:
+    """The mirror image of a mixture."""
+    half = np.swapaxes(mirror.image(shape.covs), 1, 2)
+    return Students(shape.weights, mirror.image(shape.means), mirror.image(half))
+
+
 class Regions:
     """The mixture q with the model of f on it.
 
@@ -77,6 +100,7 @@ class Regions:
     lengthscales : (D,) to start the model of each region from, or None.
     families : a number for each region; those of one number are mirror images of each other, with the same errors.
         None if there are no images among them.
+    mirrors : for each region, the mirror whose image it is of the first of its family; None, or all None, for none.
     """
 
     def __init__(
@@ -89,6 +113,7 @@ class Regions:
         log_l: Array,
         lengthscales: list[Array | None],
         families: Sequence[int] | None = None,
+        mirrors: Sequence[Mirror | None] | None = None,
     ) -> None:
         self.measure = measure
         self.settings = settings
@@ -97,12 +122,11 @@ class Regions:
         standard = Gaussian(np.zeros(measure.dim))
         self.parts = []
         numbers = range(len(explorers)) if families is None else families
-        for explorer, log_weight, warm, family in zip(explorers, log_weights, lengthscales, numbers, strict=True):
+        shapes = _shapes(explorers, numbers, [None] * len(explorers) if mirrors is None else mirrors, rng)
+        for k, (explorer, warm) in enumerate(zip(explorers, lengthscales, strict=True)):
             frame = explorer.frame.scaled(inflation(measure.dim))
             model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
-            shape = shape_of(explorer.log_posterior, Students.single(explorer.frame.mean, explorer.frame.cov), rng)
-            doubt = shape_of(explorer.log_doubt, shape, rng)
-            self.parts.append(Region(explorer, frame, float(log_weight), model, shape, doubt, family))
+            self.parts.append(Region(explorer, frame, float(log_weights[k]), model, *shapes[k], numbers[k]))
         for part in self.parts:
             self._fill(part, X, log_l)
 
