@@ -56,7 +56,7 @@ def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
     return certify(
-        regions, proposal, X, function(X), proposal.log_pdf(X), rng, Effort(n_draws, n_draws, 0.0, refine=False)
+        regions, proposal, X, function(X), proposal.log_pdf(X), rng, Effort(n_draws, n_draws, 0.0, refine=math.inf)
     )
 
 
@@ -69,7 +69,7 @@ def test_model_is_wrong_to_begin_with() -> None:
 
 
 def test_an_integral_that_draws_cannot_do_is_refined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where it is asked for, and only where the error of the integral is not tolerable."""
+    """Only where the error of the integral is more than the share asked for."""
     regions = regions_of(log_l)
     proposal, refined = Proposal(regions.measure, regions), []
     monkeypatch.setattr(Proposal, "refined", lambda self, *_: refined.append(self) or self)
@@ -80,9 +80,11 @@ def test_an_integral_that_draws_cannot_do_is_refined(monkeypatch: pytest.MonkeyP
         certify(regions, proposal, X, log_l(X), proposal.log_pdf(X), np.random.default_rng(1), effort)
         return len(refined)
 
-    assert ask(Effort(300, 300, 0.0, refine=True)) == 1
-    assert ask(Effort(300, 300, 0.0, refine=False)) == 0
-    assert ask(Effort(300, 300, math.inf, refine=True)) == 0
+    assert ask(Effort(300, 300, 0.0, refine=0.0)) == 1
+    assert ask(Effort(300, 300, 0.0, refine=math.inf)) == 0
+    share = certificate._models(regions, proposal, np.random.default_rng(1), 300)
+    assert ask(Effort(300, 300, 0.0, refine=0.9 * share.surrogate_error / share.least_claim)) == 1
+    assert ask(Effort(300, 300, 0.0, refine=1.1 * share.surrogate_error / share.least_claim)) == 0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])

@@ -40,19 +40,20 @@ NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draw
 @dataclass(frozen=True)
 class Effort:
     """How well the surrogate is integrated: by ``draws`` of p, and by four times as many until they are ``most``, while
-    the error of its integral exceeds the share ``tolerable`` of the least claim; then, to ``refine`` it, by as many of
-    a p that follows the surrogate more closely.
+    the error of its integral exceeds the share ``tolerable`` of the least claim; then, where it exceeds the share
+    ``refine``, by as many of a p that follows the surrogate more closely.
     """  # noqa: D205
 
     draws: int
     most: int
     tolerable: float
-    refine: bool
+    refine: float
 
 
-INTERIM = Effort(1000, 4000, 0.25, refine=False)  # is asked for again and again while the run goes on
-# Is asked for once: 16,000 draws take half a second, with ten regions three.
-FINAL = Effort(4000, 16_000, 0.1, refine=True)
+INTERIM = Effort(1000, 4000, 0.25, refine=math.inf)  # is asked for again and again while the run goes on
+# Is asked for once: 16,000 draws take half a second, with ten regions three. An error of half of the least claim adds
+# an eighth to it; more is worth a finer p, which takes about as long.
+FINAL = Effort(4000, 16_000, 0.1, refine=0.5)
 
 
 def certify(
@@ -77,7 +78,7 @@ def certify(
     while models.surrogate_error > effort.tolerable * models.least_claim and draws < effort.most:
         draws *= 4
         models = _models(regions, proposal, rng, draws)
-    if effort.refine and models.surrogate_error > effort.tolerable * models.least_claim:
+    if models.surrogate_error > effort.refine * models.least_claim:
         models = _models(regions, proposal.refined(lambda X: regions.surrogate(X)[0], rng), rng, draws)
     log_weights = log_l + regions.measure.log_pdf(X) - log_p
     fresh = _fresh(models, regions, X, log_weights, log_p)
