@@ -82,3 +82,42 @@ def test_the_tolerance_is_what_the_model_plans_for() -> None:
         integrator.run(one_mode, budget=1, tol=tol, vectorized=True)
         planned.append(integrator._model.tol)  # type: ignore[union-attr]
     assert planned == [0.05, 0.3, 0.0]
+
+
+@pytest.mark.parametrize("certify", [0.0, 0.02])
+def test_looks_go_on_with_few_fresh_points_or_none(certify: float) -> None:
+    """A first run ends with one look; what is left of the budget finds the other mode."""
+    integrator = wsabi.Integrator(PRIOR, settings=wsabi.Settings(certify=certify), rng=0)
+    first = integrator.run(two_modes, budget=50, tol=0, vectorized=True)
+    more = integrator.run(two_modes, budget=350, tol=0, vectorized=True)
+    assert len(more.looks) > len(first.looks) + 2
+    assert abs(more.log_z - TWO_MODES) < 0.05
+
+
+def test_where_only_time_limits_a_run_looks_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares refer to the usual number of evaluations, once that is spent to as many again."""
+    integrator = wsabi.Integrator(PRIOR, rng=0)
+    monkeypatch.setattr(integrator, "_usual_budget", 60)
+    counted = 0
+
+    def counting(X: np.ndarray) -> np.ndarray:
+        nonlocal counted
+        counted += len(X)
+        if counted > 200:
+            raise KeyboardInterrupt
+        return one_mode(X)
+
+    result = integrator.run(counting, max_seconds=600.0, tol=0, vectorized=True)
+    assert result.n_evals == 200
+    assert integrator._model.budget == 240  # type: ignore[union-attr]
+    looking = np.cumsum([look.n_evals for look in result.looks])
+    assert looking[-1] > 60
+
+
+def test_the_last_record_is_the_result() -> None:
+    """A run that ends by its tolerance has just been recorded, with less care."""
+    result = run(120)
+    assert result.reason == "tolerance"
+    last = result.history[-1]
+    assert (last.n_evals, last.log_z, last.log_z_std) == (result.n_evals, result.log_z, result.log_z_std)
+    assert result.history[-2].n_evals < last.n_evals

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,32 @@ def test_one_within_the_other_sets_back_what_the_outer_found() -> None:
     inner = single_threaded(n_threads)
     outer = single_threaded(lambda: (inner(), n_threads()))
     assert outer() == ({1}, {1})
+    assert n_threads() == {2}
+
+
+def test_threads_that_leave_in_the_order_they_entered_set_it_back() -> None:
+    """The second finds one thread where the first found two; what the last sets back is what the first found."""
+    _threads._release()  # the fixture's hold on them
+    first_is_in, second_is_in, first_is_out = threading.Event(), threading.Event(), threading.Event()
+
+    @single_threaded
+    def first() -> None:
+        first_is_in.set()
+        assert second_is_in.wait(10)
+
+    @single_threaded
+    def second() -> set[int]:
+        second_is_in.set()
+        assert first_is_out.wait(10)
+        return n_threads()
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(first)
+        assert first_is_in.wait(10)
+        other = pool.submit(second)
+        one.result()
+        first_is_out.set()
+        assert other.result() == {1}
     assert n_threads() == {2}
 
 

@@ -150,6 +150,7 @@ class Integrator:
             self._pending.pop(x.tobytes(), None)
         self._take(points, base, values)
 
+    @single_threaded
     def continue_from(self, result: Result) -> None:
         """Take every evaluation of an earlier run with the same prior; none is made again."""
         if result.names != self._chart.names:
@@ -245,8 +246,9 @@ class Integrator:
                 (self._points.copy(), self._log_l.copy()),
             )
         history = tuple(self._history)
-        if not history or history[-1].n_evals < self.n_evals:
-            history += (Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std),)
+        if history and history[-1].n_evals == self.n_evals:  # what follows was done with more care
+            history = history[:-1]
+        history += (Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std),)
         return Result(
             method=self.settings.method,
             log_z=estimate.log_z,
@@ -295,9 +297,8 @@ class Integrator:
         batch = whole_number("batch", batch)
         tol = checked_tol(tol)
         if isinstance(self._model, AdaptiveModel):
-            # Where only time limits the run, shares of the budget refer to the usual number of evaluations.
             tol = DEFAULT_TOL if tol is None else tol
-            self._model.plan(total if budget is not None else self.n_evals + self._usual_budget, tol)
+            self._model.plan(min(total, self.n_evals + self._usual_budget) if budget is None else total, tol)
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
         deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
 
@@ -311,6 +312,9 @@ class Integrator:
         reason: Reason = "budget"
         try:
             while self.n_evals < total:
+                if isinstance(self._model, AdaptiveModel) and self.n_evals >= self._model.budget:
+                    # Only time limits the run: shares refer to the usual number of evaluations, again and again.
+                    self._model.plan(self.n_evals + self._usual_budget, tol or 0.0)
                 if slope is not None and self._climb(slope, total - self.n_evals):
                     continue
                 if not self._step(evaluate, min(batch, total - self.n_evals)):
@@ -323,7 +327,7 @@ class Integrator:
         except _TimeUpError:
             reason = "time"
         except KeyboardInterrupt:
-            self._model.recover()
+            single_threaded(self._model.recover)()
             reason = "interrupted"
         except LikelihoodError as error:
             if np.any(np.isfinite(self._log_l)):

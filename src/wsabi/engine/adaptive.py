@@ -18,7 +18,7 @@ import numpy as np
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.engine.ascent import Slope
-from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, Effort, certify
+from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import Found
 from wsabi.engine.lookout import Lookout
@@ -109,9 +109,14 @@ class AdaptiveModel:
 
     @property
     def is_checked(self) -> bool:
-        """Whether looks keep coming back, and fresh points, where there are any, are enough to be believed."""
-        enough = self.settings.certify == 0.0 or self.n_certificate >= ENOUGH_POINTS
-        return enough and self.lookout.keeps_returning
+        """Whether looks keep coming back, and fresh points have checked what they found."""
+        return self._has_fresh_points and self.lookout.keeps_returning
+
+    @property
+    def _has_fresh_points(self) -> bool:
+        """Whether there are so many that their error can be believed, or about all that the settings ask for."""
+        share = self.settings.certify
+        return share == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, share * self.budget))
 
     @property
     def is_looking(self) -> bool:
@@ -148,6 +153,8 @@ class AdaptiveModel:
         """Make the state whole again after an interrupt inside one of the methods."""
         self.data.recover()
         self.lookout.images.forget()
+        if self.lookout.search is not None:
+            self.lookout.search.may_be_foretold = False
         if self.regions is not None or (self.lookout.search is None and self.found.explorers):
             self._rebuild()
         elif self.lookout.search is None:
@@ -224,7 +231,7 @@ class AdaptiveModel:
         It does where the error of what was found is small enough, or smaller than what may not have been found.
         """
         n = len(self.X)
-        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget:
+        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or not self._has_fresh_points:
             return False
         self._asked_at = n
         try:
@@ -232,7 +239,7 @@ class AdaptiveModel:
         except NumericalError:
             return False
         wanted = max(SETTLED, self.tol, math.log1p(self.lookout.unseen_share))
-        return claim is not None and self.n_certificate >= ENOUGH_POINTS and claim.log_z_std < wanted
+        return claim is not None and claim.log_z_std < wanted
 
     # -- integrating --------------------------------------------------------------------------------------------------
 

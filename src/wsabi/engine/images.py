@@ -57,7 +57,7 @@ class Images:
         self._answers: list[tuple[Image, float]] = []  # with log ℓ
         # How many checks have agreed, of a mirror under which a family's best point has an equal image.
         self._checks: dict[tuple[int, Mirror], int] = {}
-        self._connecting: set[Mirror] = set()  # by which one known region may be the image of another
+        self._connecting: dict[Mirror, None] = {}  # by which one known region may be the image of another, in order
         self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -68,8 +68,9 @@ class Images:
         Symmetries that a region found since has not confirmed come first, then what may connect two regions.
         """
         self.forget()
-        self._connecting |= set(self._connections(found))
-        some = chain(list(found.symmetries), list(self._connecting), mirrors(self.kinds))
+        self._connecting.update(dict.fromkeys(self._connections(found)))
+        unproved = [mirror for mirror in self._connecting if mirror not in found.group]
+        some = chain(list(found.symmetries), unproved, mirrors(self.kinds))
         self._enqueue(some, found, X, log_joint)
 
     def _connections(self, found: Found) -> Iterator[Mirror]:

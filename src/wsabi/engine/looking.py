@@ -52,6 +52,7 @@ class Search:
         else:
             self.explorer.frame = Frame.of(around, 0.25**2 * measure.cov)  # between a region's width and the prior's
             self.design = list(self.explorer.frame.colour(rng.standard_normal((2 * dim + 1, dim))))
+        self.may_be_foretold = not first and around is None  # by what is known; not by what has learnt from the look
         self.climbed = False
         self.foothold: tuple[Array, float] | None = None  # a feasible point where few are, and how far it is safe
         self._matched_at = 0

@@ -26,7 +26,9 @@ BARREN_SHARE = 0.3  # of the budget may go to looks that found nothing new, befo
 # Looks in a row that came back to known regions end the looking: a region as easy to find as those is missed by five of
 # them in 3 % of runs, and by three in 12 %, which will do where they have taken half of the share above.
 RETURNS, FEWER_RETURNS = 5, 3
-FORETOLD = 0.25  # temperatures: differences that do not show where ℓ^(1/t) is followed
+# Temperatures, and nats: how well a look must be foretold. Several times the noise that surrogates allow themselves,
+# and a part of what tells two modes apart that lie so close together that from afar they look like one.
+FORETOLD, FORETOLD_COLD = 0.005, 0.25
 SPARE = 0.05  # of the budget is kept, beside the certificate's share, to integrate with after the first look
 
 
@@ -235,8 +237,8 @@ class Lookout:
     def _outcome(self, search: Search) -> _Ending | None:
         """How the look ends, if it ends here."""
         explorer, found = search.explorer, self.found
-        if search.from_prior and not search.first:
-            host = found.foretells(*self._own(search), FORETOLD * explorer.temperature)
+        if search.may_be_foretold:
+            host = found.foretells(*self._own(search), max(FORETOLD * explorer.temperature, FORETOLD_COLD))
             if host is not None:  # all that it has met was known beforehand, and so is where it would go from here
                 return _Ending("known region", host=host)
         known = found.index_of(explorer) if explorer.is_cold else None
@@ -278,8 +280,9 @@ class Lookout:
 
     @property
     def keeps_returning(self) -> bool:
-        """Whether the last looks have all come back to known regions, and were enough to believe it."""
-        last = list(takewhile(lambda look: look.outcome == "known region", reversed(self.found.looks)))
+        """Whether the last looks have come back to known regions, but for trifles, and were enough to believe it."""
+        barren = takewhile(lambda look: look.outcome in ("known region", "negligible mass"), reversed(self.found.looks))
+        last = [look for look in barren if look.outcome == "known region"]
         spent = sum(look.n_evals for look in last)
         return len(last) >= RETURNS or (len(last) >= FEWER_RETURNS and spent > 0.5 * BARREN_SHARE * self.budget)
 
