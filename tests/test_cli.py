@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import os
 import sys
 
@@ -168,3 +169,13 @@ def test_main_runs_the_app(monkeypatch, capsys):
         cli.main()
     assert end.value.code == 0
     assert wsabi.__version__ in capsys.readouterr().out
+
+
+def test_the_live_table_says_that_there_is_no_estimate_yet() -> None:
+    from wsabi.cli.demo import LiveTable
+    from wsabi.loop import Progress
+
+    table = LiveTable(20, -1.0, every=1)
+    table(Progress(1, 20, 0.1, math.nan, math.nan))
+    table(Progress(2, 20, 0.2, -1.5, 0.25))
+    assert table.seen == [("1", "0.1", "looking", "", ""), ("2", "0.2", "-1.500", "0.250", "-0.500")]

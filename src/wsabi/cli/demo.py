@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -29,7 +31,9 @@ class LiveTable:
         """Take note of one step of the integrator."""
         self.bar.update(self.task, completed=state.n_evals)
         if state.n_evals // self.every > len(self.seen):
-            numbers = (f"{state.log_z:.3f}", f"{state.log_z_std:.3f}", f"{state.log_z - self.truth:+.3f}")
+            numbers: tuple[str, ...] = ("looking", "", "")  # for the mass: there is no estimate yet
+            if math.isfinite(state.log_z):
+                numbers = (f"{state.log_z:.3f}", f"{state.log_z_std:.3f}", f"{state.log_z - self.truth:+.3f}")
             self.seen.append((str(state.n_evals), f"{state.seconds:.1f}", *numbers))
 
     def __rich__(self) -> Group:
