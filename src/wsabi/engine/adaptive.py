@@ -59,7 +59,6 @@ class AdaptiveModel:
         self.measure = measure
         self.settings = settings
         self.rng = rng
-        self.budget = budget
         self.tol = 0.0
         self.data = Evaluations(measure)
         kinds = [0] * measure.dim if kinds is None else kinds
@@ -74,8 +73,13 @@ class AdaptiveModel:
 
     def plan(self, budget: int, tol: float = 0.0) -> None:
         """Set the number of evaluations that the run is expected to reach, and the error of log Z that will do."""
-        self.budget = self.lookout.budget = budget
+        self.lookout.budget = budget
         self.tol = tol
+
+    @property
+    def budget(self) -> int:
+        """Number of evaluations that the run is expected to reach."""
+        return self.lookout.budget
 
     @property
     def X(self) -> Array:

@@ -239,7 +239,7 @@ class Lookout:
         explorer, found = search.explorer, self.found
         if search.may_be_foretold:
             host = found.foretells(*self._own(search), max(FORETOLD * explorer.temperature, FORETOLD_COLD))
-            if host is not None:  # all that it has met was known beforehand, and so is where it would go from here
+            if host is not None:  # all that it has met was known beforehand, and so, most likely, where it is going
                 return _Ending("known region", host=host)
         known = found.index_of(explorer) if explorer.is_cold else None
         if known is not None and found.accounts_for(known, *self._own(search)):
