@@ -8,6 +8,8 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -292,6 +294,51 @@ def test_a_surrogate_far_too_high_does_not_widen_what_fresh_points_say_without_i
     assert abs(run.fresh_log_z - TRUTH) < 3.0 * run.fresh_log_z_std
     assert run.fresh_log_z_std < 0.8  # half of Z for the doubt, and the spread; in the surrogate's units it would be 27
     assert abs(run.log_z - TRUTH) < 1.0
+
+
+@given(st.lists(st.floats(-30.0, 30.0), min_size=8, max_size=60))
+def test_the_bound_of_weights_is_a_fixed_point(log_weights: list[float]) -> None:
+    """b = n^−½ of the sum of min(w, b), unless no weight exceeds it."""
+    w = np.exp(log_weights)
+    bound = certificate._bound(w)
+    share = np.minimum(w, bound).sum() / math.sqrt(len(w))
+    assert_allclose(share, bound, rtol=1e-9)
+
+
+def test_one_huge_weight_widens_the_error_and_hardly_moves_the_estimate() -> None:
+    """A model that is right, and one of 40 fresh points in a spike of e⁹ that nothing else has met.
+
+    The unbiased estimate is carried away by it. What is weighed against the models allows it n^−½ of the sum.
+    """
+    regions = regions_of(log_l)
+    proposal = Proposal(regions.measure, regions)
+    spike = proposal.sample(40, np.random.default_rng(3))[7]
+
+    def spiked(X: np.ndarray) -> np.ndarray:
+        return np.asarray(log_l(X) + np.where(np.all(spike == X, axis=1), 9.0 - log_l(spike[None])[0], 0.0))
+
+    plain, run = certified(regions, 40, 3), certified(regions, 40, 3, spiked)
+    assert run.fresh_log_z > plain.fresh_log_z + 3.0
+    assert abs(run.log_z - plain.log_z) < math.log1p(1.5 / math.sqrt(40))
+    assert run.log_z_std > 1.0
+
+
+def test_uneven_weights_that_the_control_follows_are_not_bounded() -> None:
+    """On a ring the weights are uneven because p does not follow it; where the model does, nothing is cut."""
+    regions = regions_of(log_l)
+    surrogate = Regions.surrogate
+
+    def own(X: np.ndarray) -> np.ndarray:
+        return np.asarray(surrogate(regions, X)[0] - regions.measure.log_pdf(X))
+
+    proposal = Proposal(regions.measure, regions)
+    rng = np.random.default_rng(0)
+    X = proposal.sample(30, rng)
+    log_p = proposal.log_pdf(X) + rng.normal(0.0, 3.0, 30)  # as if p were far from ℓπ
+    effort = Effort(300, 300, 0.0, refine=math.inf)
+    run = certify(regions, proposal, X, own(X), log_p, rng, effort)
+    assert run.effective_sample_size < 10.0
+    assert_allclose(run.log_z, run.fresh_log_z, atol=2e-3)
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------

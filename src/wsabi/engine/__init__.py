@@ -1,5 +1,6 @@
 """The adaptive engine: locate the mass, recentre the measure on it, integrate there, certify the result.
 
+interactions   kernel of functions of single parameters and of pairs
 log_surrogate  Gaussian process on log ℓ
 explorer       finds one region of posterior mass by annealing that surrogate           (locate)
 ascent         climbs to a mode, where there are gradients                              (locate)

@@ -18,7 +18,8 @@ import numpy as np
 
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, square_distances
 from wsabi._types import Array, Indices
-from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
+from wsabi.engine.interactions import LEAST_DIMENSION
+from wsabi.engine.log_surrogate import LogSurrogate, Theta, fit_log_surrogate
 from wsabi.engine.students import truncated
 from wsabi.measures import Measure
 
@@ -97,10 +98,25 @@ class Frame:
         """The same with all variances multiplied."""
         return Frame(self.mean, self.axes, math.sqrt(variance) * self.widths)
 
+    @property
+    def sds(self) -> Array:
+        """Standard deviation of each parameter under q, (D,)."""
+        return np.asarray(np.sqrt(np.square(self.axes * self.widths).sum(axis=1)))
+
+    @property
+    def turn(self) -> Array:
+        """∂u_d/∂y in units of the sds, (D, D)."""
+        return np.asarray(self.axes * self.widths / self.sds[:, None])
+
     def lengths_in(self, other: Frame, log_lengths: Array) -> Array:
         """Log length-scales (D,) along the other frame's axes of a metric that is diagonal in this one's."""
         mixed = (self.axes / self.widths).T @ (other.axes * other.widths)  # ∂y/∂y'
         return np.asarray(-0.5 * np.log(np.square(mixed / np.exp(log_lengths)[:, None]).sum(axis=0)))
+
+    def theta_in(self, other: Frame, theta: Theta) -> Theta:
+        """A surrogate's θ in units of the other frame."""
+        sides = theta.sides + np.log(self.sds / other.sds) if theta.sides.size else theta.sides
+        return Theta(self.lengths_in(other, theta.lengths), sides, theta.scales)
 
 
 def divergence(shift: Array, factor: Array) -> float:
@@ -165,13 +181,23 @@ class Explorer:
         noise = np.square(1e-3 * temperature) + np.square(0.1 * excess)
         theta = self.surrogate.theta if self.surrogate is not None else None
         if theta is not None and math.isfinite(self.temperature):
-            theta = theta + np.append(np.zeros(X.shape[1]), [1.0, 1.0]) * math.log(temperature / self.temperature)
+            theta = theta.heated(temperature / self.temperature)
         top = float(np.max(log_l[keep]))
         self.surrogate = fit_log_surrogate(
-            Y[keep], np.maximum(log_l[keep] - top, -FAR), noise, temperature=temperature, theta=theta, learn=learn
+            Y[keep],
+            np.maximum(log_l[keep] - top, -FAR),
+            noise,
+            temperature=temperature,
+            turn=self._turn(temperature),
+            theta=theta,
+            learn=learn,
         )
         self.temperature, self.top, self.top_joint = temperature, top, float(np.max(log_p[keep]))
         self._blocked = blocked
+
+    def _turn(self, temperature: float) -> Array | None:
+        """Axes of the interactions, (D, D), or None: a hot search asks for a direction, which it has without them."""
+        return self.frame.turn if temperature == 1.0 and self.measure.dim >= LEAST_DIMENSION else None
 
     def _relevant(self, Y: Array, log_p: Array) -> Indices:
         """Indices of the data to model: all near q, and never fewer than 2D + 2.
@@ -280,8 +306,7 @@ class Explorer:
         self._matched_temperature = self.temperature
         self.drift = divergence(shift, cholesky(cov))
         before, self.frame = self.frame, self.frame.move(shift, cov)
-        lengths = before.lengths_in(self.frame, self._fitted().theta[:-2])
-        self.surrogate = replace(self._fitted(), theta=np.append(lengths, self._fitted().theta[-2:]))
+        self.surrogate = replace(self._fitted(), theta=before.theta_in(self.frame, self._fitted().theta))
         # θ is a length in units of q: where q has changed by half a nat it is another length.
         self.fit(X, log_l, learn=self.drift > 0.5)
 

@@ -1,8 +1,10 @@
-"""GP on log ℓ: a quadratic with Gaussian-distributed coefficients plus a squared-exponential remainder.
+"""GP on log ℓ: a quadratic with Gaussian-distributed coefficients plus a smooth remainder.
 
 A log-likelihood of hundreds of nats is out of reach of any warp of ℓ, but close to a quadratic where it matters. The
 quadratic is part of the kernel (Bayesian linear regression on 1, y, yyᵀ), so what the data leave open about its
-coefficients is part of the predictive variance, and no count of points has to be reached before it can be used.
+coefficients is part of the predictive variance, and no count of points has to be reached before it can be used. The
+remainder is a squared exponential along q's axes and, from three parameters on, functions of single parameters and of
+pairs of them (:mod:`wsabi.engine.interactions`).
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ import numpy as np
 
 from wsabi._linalg import NumericalError, cholesky, inverse_from_cholesky, solve_lower, solve_upper, square_distances
 from wsabi._types import Array
+from wsabi.engine.interactions import Pairs, interactions
 
-__all__ = ["LogSurrogate", "fit_log_surrogate"]
+__all__ = ["LogSurrogate", "Theta", "fit_log_surrogate"]
 
 # Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
 # 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 350 rows is a hundredth of it.
@@ -25,33 +28,84 @@ SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slo
 
 
 @dataclass(frozen=True)
+class Theta:
+    """Logarithms of what the kernel learns.
+
+    Attributes
+    ----------
+    lengths : (D,) log l_d, along the axes of q.
+    sides : (D,) log h_d, along the parameters' own axes; (0,) without interactions.
+    scales : (3,) log λ, log c, log σ; (2,) without interactions.
+    """
+
+    lengths: Array
+    sides: Array
+    scales: Array
+
+    @classmethod
+    def each(cls, dim: int, length: float, side: float, scale: float, *, interactions: bool) -> Theta:
+        """One number for all l_d, one for all h_d, one for the scales."""
+        h = np.full(dim if interactions else 0, side)
+        return cls(np.full(dim, length), h, np.full(3 if interactions else 2, scale))
+
+    def like(self, vector: Array) -> Theta:
+        """Of the same parts, with the values of ``vector``."""
+        dim, both = self.lengths.size, self.lengths.size + self.sides.size
+        return Theta(vector[:dim], vector[dim:both], vector[both:])
+
+    def with_parts_of(self, other: Theta) -> Theta:
+        """The same, with the other's h and σ where it has none, and without its own where the other has none."""
+        n = other.scales.size
+        sides = self.sides if self.sides.size else other.sides
+        return Theta(
+            self.lengths, sides[: other.sides.size], np.append(self.scales, other.scales[self.scales.size :])[:n]
+        )
+
+    @property
+    def vector(self) -> Array:
+        """(l, h, λ, c, σ) in one vector."""
+        return np.concatenate([self.lengths, self.sides, self.scales])
+
+    def heated(self, ratio: float) -> Theta:
+        """The same in units of a temperature ``ratio`` times as high."""
+        return Theta(self.lengths, self.sides, self.scales + math.log(ratio))
+
+
+@dataclass(frozen=True)
 class LogSurrogate:
     """Posterior of log ℓ − top given values at Y, in whitened coordinates.
 
-    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²), t the temperature.
+    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²) + σ² p(u, u'), t the temperature,
+    p as in :func:`wsabi.engine.interactions.interactions`.
 
     Attributes
     ----------
     Y : (N, D) points.
     L : (N, N) lower factor of the kernel matrix with noise.
     weights : (N,) K⁻¹ values.
-    theta : (D + 2,) log l_d, log λ, log c.
+    theta : l, h, λ, c, σ.
     temperature : t, the unit of the values.
+    turn : (D, D) matrix from y to the parameters, u = turn·y, each in units of its own sd under q; None without
+        interactions.
     """
 
     Y: Array
     L: Array
     weights: Array
-    theta: Array
+    theta: Theta
     temperature: float
+    turn: Array | None
 
     def _kernel(self, P: Array) -> Array:
         """k(p_m, y_n), (M, N)."""
-        scale, curvature = np.exp(self.theta[-2:])
+        scale, curvature, *sigma = np.exp(self.theta.scales)
         inner = P @ self.Y.T
-        k = scale**2 * _smooth(P, self.Y, self.theta[:-2])
+        k = scale**2 * _smooth(P, self.Y, self.theta.lengths)
         k += np.square(0.5 * curvature * inner)
         k += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
+        if self.turn is not None:
+            turn = self.turn.T / np.exp(self.theta.sides)
+            k += sigma[0] ** 2 * interactions(P @ turn, self.Y @ turn)
         return np.asarray(k)
 
     def mean(self, P: Array) -> Array:
@@ -60,11 +114,11 @@ class LogSurrogate:
 
     def predict(self, P: Array) -> tuple[Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D)."""
-        scale, curvature = np.exp(self.theta[-2:])
+        scale, curvature, *sigma = np.exp(self.theta.scales)
         k = self._kernel(P)
         V = solve_lower(self.L, k.T)
         squares = np.square(P).sum(axis=1)
-        prior = scale**2 + np.square(0.5 * curvature * squares)
+        prior = scale**2 + sum(s**2 for s in sigma) + np.square(0.5 * curvature * squares)
         prior += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares)
         # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
         return k @ self.weights, np.maximum(prior - np.square(V).sum(axis=0), 1e-8)
@@ -77,6 +131,21 @@ def _smooth(A: Array, B: Array, log_lengths: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class _Matrices:
+    """The kernel matrix and two of its parts, (N, N) each; of the third, p, what lies below its diagonal, (P,).
+
+    ``axes`` are the k_d that it is made of, (D, P); both are empty without interactions. Of ``whole`` only the lower
+    triangle is to be read.
+    """
+
+    smooth: Array
+    quadratic: Array
+    whole: Array
+    axes: Array
+    interactions: Array
+
+
+@dataclass(frozen=True)
 class _Data:
     """What the marginal likelihood needs that does not depend on θ."""
 
@@ -85,105 +154,140 @@ class _Data:
     noise: Array
     temperature: float
     inner: Array
+    pairs: Pairs | None
+
+    @classmethod
+    def of(cls, Y: Array, values: Array, noise: Array, temperature: float, turn: Array | None) -> _Data:
+        """For values (N,) at Y (N, D) with noise variances (N,)."""
+        pairs = None if turn is None else Pairs.of(Y @ turn.T)
+        return cls(Y, values, noise, temperature, Y @ Y.T, pairs)
 
     @property
-    def theta_mean(self) -> Array:
-        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), λ and c one temperature."""
-        dim = self.Y.shape[1]
-        log_t = math.log(self.temperature)
-        return np.append(np.full(dim, 0.5 * math.log(dim) + 0.5), [log_t, log_t])
+    def theta_mean(self) -> Theta:
+        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), h = 1.6, and one temperature each."""
+        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, 0.5, math.log(self.temperature))
 
-    def matrices(self, theta: Array, jitter: float = JITTER) -> tuple[Array, Array, Array]:
-        """Squared-exponential part, quadratic part, and the whole kernel matrix with noise, (N, N) each."""
-        scale, curvature = np.exp(theta[-2:])
-        smooth = scale**2 * _smooth(self.Y, self.Y, theta[:-2])
+    def each(self, length: float, side: float, scale: float) -> Theta:
+        """A θ of the parts that the kernel of these data has."""
+        return Theta.each(self.Y.shape[1], length, side, scale, interactions=self.pairs is not None)
+
+    def matrices(self, theta: Theta, jitter: float = JITTER) -> _Matrices:
+        """The kernel matrix with noise, and its parts."""
+        scale, curvature, *sigma = np.exp(theta.scales)
+        smooth = scale**2 * _smooth(self.Y, self.Y, theta.lengths)
         quadratic = np.square(0.5 * curvature * self.inner)
         K = smooth + quadratic + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * self.inner)
-        diagonal = np.diag_indices_from(K)
-        K[diagonal] += self.noise + jitter * float(np.mean(K[diagonal]))
-        return smooth, quadratic, K
+        diagonal = K.ravel()[:: len(K) + 1]
+        axes, below = np.empty((0, 0)), np.empty(0)
+        if self.pairs is not None:
+            axes = self.pairs.axes(theta.sides)
+            below = self.pairs.kernel(axes)
+            K.ravel()[self.pairs.positions] += sigma[0] ** 2 * below
+            diagonal += sigma[0] ** 2
+        diagonal += self.noise + jitter * float(np.mean(diagonal))
+        return _Matrices(smooth, quadratic, K.T, axes, below)
 
 
-# Prior sds, and how far from the prior's centre the search may go, all in log: l_d within a factor of 4 at two sds,
-# λ and c within 20.
+# Prior sds, and how far from the prior's centre the search may go, all in log: l_d and h_d within a factor of 4 at two
+# sds, the scales within 20.
 LENGTH_SD, SCALE_SD = 0.7, 1.5
 LENGTH_REACH, SCALE_REACH = 2.5, 7.0
 
 
-def _spread(dim: int, length: float, scale: float) -> Array:
-    """(D + 2,) one number for each l_d, another for λ and c."""
-    return np.append(np.full(dim, length), [scale, scale])
-
-
-def _objective(data: _Data, theta: Array) -> tuple[float, Array]:
-    """−log p(values | θ) − log p(θ) and its gradient (D + 2,)."""
-    smooth, quadratic, K = data.matrices(theta)
+def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
+    """−log p(values | θ) − log p(θ) and its gradient, for θ in one vector."""
+    centre = data.theta_mean
+    theta = centre.like(vector)
+    parts = data.matrices(theta)
     try:
-        L = cholesky(K)
+        L = cholesky(parts.whole)
     except NumericalError:
-        return 1e10, np.zeros_like(theta)
+        return 1e10, np.zeros_like(vector)
     half = solve_lower(L, data.values)
     weights = solve_upper(L, half)
     A = np.outer(weights, weights) - inverse_from_cholesky(L)
-    sds = _spread(data.Y.shape[1], LENGTH_SD, SCALE_SD)
-    z = (theta - data.theta_mean) / sds
-    B = A * smooth
+    sds = data.each(LENGTH_SD, LENGTH_SD, SCALE_SD).vector
+    z = (vector - centre.vector) / sds
+    value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
+    return value, -0.5 * _slopes(data, theta, parts, A) + z / sds
+
+
+def _slopes(data: _Data, theta: Theta, parts: _Matrices, A: Array) -> Array:
+    """Σ_nm A_nm ∂K_nm/∂θ, one for each entry of θ, for a symmetric A (N, N)."""
+    B = A * parts.smooth
     # Σ_nm B_nm (y_nd − y_md)² = 2 Σ_n y_nd² Σ_m B_nm − 2 (YᵀBY)_dd
     squares = 2.0 * (B.sum(axis=1) @ np.square(data.Y) - np.sum(data.Y * (B @ data.Y), axis=0))
-    slopes = np.append(squares * np.exp(-2.0 * theta[:-2]), [2.0 * np.sum(B), 2.0 * np.sum(A * quadratic)])
-    value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
-    return value, -0.5 * slopes + z / sds
+    lengths = squares * np.exp(-2.0 * theta.lengths)
+    scales = [2.0 * float(np.sum(B)), 2.0 * float(np.vdot(A, parts.quadratic))]
+    if data.pairs is None:
+        return np.append(lengths, scales)
+    variance = math.exp(2.0 * theta.scales[2])
+    below = A.ravel(order="K")[data.pairs.positions]  # A = Aᵀ: either order will do
+    total = 2.0 * float(below @ parts.interactions) + float(np.trace(A))
+    return np.concatenate([lengths, variance * data.pairs.slopes(parts.axes, below), scales, [2.0 * variance * total]])
 
 
-def _learn(data: _Data, warm: Array | None) -> Array:
-    """MAP θ (D + 2,) by L-BFGS-B, from the better of ``warm`` and the prior's centre.
+def _learn(data: _Data, warm: Theta | None) -> Theta:
+    """MAP θ by L-BFGS-B, from the better of ``warm`` and the prior's centre.
 
     The warm start alone is not enough: q may have changed shape since, and where the kernel matrix cannot be factored
     the search has no slope to leave by.
     """
     from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
 
-    reach = _spread(data.Y.shape[1], LENGTH_REACH, SCALE_REACH)
-    low, high = data.theta_mean - reach, data.theta_mean + reach
-    starts = [data.theta_mean] if warm is None else [np.clip(warm, low, high), data.theta_mean]
-    start = min(starts, key=lambda theta: _objective(data, theta)[0])
+    prior = data.theta_mean
+    centre, reach = prior.vector, data.each(LENGTH_REACH, LENGTH_REACH, SCALE_REACH).vector
+    low, high = centre - reach, centre + reach
+    starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
+    start = min(starts, key=lambda vector: _objective(data, vector)[0])
     found = minimize(
-        lambda theta: _objective(data, theta),
+        lambda vector: _objective(data, vector),
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(low, high, strict=True)),
         options={"maxiter": 20, "ftol": 1e-5},
     )
-    return np.asarray(found.x) if found.fun <= _objective(data, start)[0] else start
+    return prior.like(np.asarray(found.x) if found.fun <= _objective(data, start)[0] else start)
 
 
-def _factor(data: _Data, theta: Array) -> Array:
+def _factor(data: _Data, theta: Theta) -> Array:
     """Lower factor of the kernel matrix, with a hundred and ten thousand times the jitter where it takes that.
 
     θ kept from other data may fit these so badly that round-off is no longer below the jitter.
     """
     for more in (1.0, 1e2):
         try:
-            return cholesky(data.matrices(theta, more * JITTER)[2])
+            return cholesky(data.matrices(theta, more * JITTER).whole)
         except NumericalError:
             continue
-    return cholesky(data.matrices(theta, 1e4 * JITTER)[2])
+    return cholesky(data.matrices(theta, 1e4 * JITTER).whole)
 
 
 def fit_log_surrogate(
-    Y: Array, values: Array, noise: Array, *, temperature: float, theta: Array | None = None, learn: bool = True
+    Y: Array,
+    values: Array,
+    noise: Array,
+    *,
+    temperature: float,
+    turn: Array | None = None,
+    theta: Theta | None = None,
+    learn: bool = True,
 ) -> LogSurrogate:
     """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
+
+    ``turn`` (D, D) takes y to the parameters; without it there are no interactions.
 
     Raises
     ------
     NumericalError
         If the kernel matrix cannot be factored.
     """
-    data = _Data(Y, values, noise, temperature, Y @ Y.T)
+    data = _Data.of(Y, values, noise, temperature, turn)
+    if theta is not None:
+        theta = theta.with_parts_of(data.theta_mean)
     if learn or theta is None:
         theta = _learn(data, theta)
     L = _factor(data, theta)
     weights = solve_upper(L, solve_lower(L, values))
-    return LogSurrogate(Y, L, weights, theta, temperature)
+    return LogSurrogate(Y, L, weights, theta, temperature, turn)
