@@ -6,7 +6,7 @@ import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 import numpy as np
@@ -368,6 +368,10 @@ def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
     """The explorer of the mirror image of a region: the same surrogate, in the coordinates of the image of q."""
     image = copy.copy(explorer)
     image.frame = mirror.image_of(explorer.frame)
+    known = explorer.surrogate
+    if known is not None and known.turn is not None:
+        turn = image.frame.turn
+        image.surrogate = replace(known, turn=turn, theta=known.theta.reordered(mirror.order))
     return image
 
 

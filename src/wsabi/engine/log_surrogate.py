@@ -10,6 +10,7 @@ pairs of them (:mod:`wsabi.engine.interactions`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,10 @@ class Theta:
     def vector(self) -> Array:
         """(l, h, λ, c, σ) in one vector."""
         return np.concatenate([self.lengths, self.sides, self.scales])
+
+    def reordered(self, order: Sequence[int]) -> Theta:
+        """The same for parameters u'_d = ±u_order(d)."""
+        return Theta(self.lengths, self.sides[list(order)] if self.sides.size else self.sides, self.scales)
 
     def heated(self, ratio: float) -> Theta:
         """The same in units of a temperature ``ratio`` times as high."""
