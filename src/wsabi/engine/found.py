@@ -14,7 +14,7 @@ import numpy as np
 from wsabi._types import Array
 from wsabi.engine.explorer import Explorer, total_log_mass
 from wsabi.engine.mirrors import Mirror, group_of
-from wsabi.engine.regions import inflation
+from wsabi.engine.regions import inflation, reach
 from wsabi.measures import Measure
 from wsabi.result import Look
 
@@ -183,7 +183,7 @@ class Found:
     def _within_reach(self, known: Explorer, X: Array) -> Array:
         """log ℓ (N,) at X (N, D) by an explorer's surrogate, −inf where it has no data."""
         radius = np.linalg.norm(known.frame.scaled(inflation(self.measure.dim)).whiten(X), axis=1)
-        return np.where(radius < math.sqrt(self.measure.dim) + 4.0, known.log_likelihood(X)[0], -np.inf)
+        return np.where(radius < reach(self.measure.dim), known.log_likelihood(X)[0], -np.inf)
 
     def record(self, look: Look, explorer: Explorer, gain: float, host: int | None = None) -> None:
         """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.

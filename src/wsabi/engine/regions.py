@@ -22,7 +22,7 @@ from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 from wsabi.warp import likelihood_moments
 
-__all__ = ["Region", "Regions", "carried_lengthscales", "inflation"]
+__all__ = ["Region", "Regions", "carried_lengthscales", "inflation", "reach"]
 
 MAX_DATA = 400  # points per region's model, the nearest to its centre: the price of a fit grows with their cube
 TWIN = 1e-4  # two points closer than this, in sds of q, tell the model the same thing and spoil its conditioning
@@ -35,6 +35,15 @@ def inflation(dim: int) -> float:
     q's width in every dimension at once. 1 + 4/D holds D(s² − 1), the curvature at a typical point of q, fixed.
     """
     return 1.0 + 4.0 / max(dim, 2)
+
+
+def reach(dim: int) -> float:
+    """Radius √D + 4, in sds of q, within which data belong to a region: nearly all of q lies inside √D + 3.
+
+    Out there q is so small that f = ℓπ/q of a negligible ℓπ may exceed all others and √f become a model of it; the
+    certificate sees that and leaves the model out.
+    """
+    return math.sqrt(dim) + 4.0
 
 
 @dataclass
@@ -55,12 +64,8 @@ class Region:
 
     @property
     def reach(self) -> float:
-        """Radius √D + 4, in sds of q, within which data belong to the model: nearly all of q lies inside √D + 3.
-
-        Out there q is so small that f = ℓπ/q of a negligible ℓπ may exceed all others and √f become a model of it; the
-        certificate sees that and leaves the model out.
-        """
-        return math.sqrt(len(self.frame.mean)) + 4.0
+        """Radius, in sds of q, within which data belong to the model."""
+        return reach(len(self.frame.mean))
 
     def radius(self, X: Array) -> Array:
         """Distance of X (N, D) from the centre in sds of q, (N,)."""
