@@ -69,8 +69,19 @@ def test_without_a_finite_value_there_is_no_estimate(make: Any) -> None:
     assert concluded(make()) is None
 
 
-def test_a_model_with_an_estimate_is_given_back_itself(finished: AdaptiveModel) -> None:
-    assert concluded(finished) is finished
+def test_a_model_with_an_estimate_learns_a_last_time_in_a_copy(finished: AdaptiveModel) -> None:
+    """From all training data; the model itself goes on as it was. Plain WSABI has nothing more to learn."""
+    assert finished.regions is not None
+    before = [(part.explorer, part.explorer.surrogate) for part in finished.regions.parts]
+    last = concluded(finished)
+    assert isinstance(last, AdaptiveModel)
+    assert last.regions is not None
+    assert last.data is finished.data
+    assert [(part.explorer, part.explorer.surrogate) for part in finished.regions.parts] == before
+    n_training = len(finished.lookout.training_data()[0])
+    for part in last.regions.parts:
+        assert part.explorer.surrogate is not None
+        assert len(part.explorer.surrogate.Y) == n_training
     prior = plain(12)
     assert concluded(prior) is prior
 

@@ -44,12 +44,13 @@ def concluded(model: Model) -> Model | None:
     """
     if not np.any(np.isfinite(model.log_l)):
         return None
-    if isinstance(model, SequentialModel) or (model.regions is not None and not model.has_news):
+    if isinstance(model, SequentialModel):
         return model
-    model = copy.deepcopy(model)
-    model.conclude()
+    if model.regions is None or model.has_news:
+        model = copy.deepcopy(model)
+        model.conclude()
     if model.regions is not None:
-        return model
+        return model.relearnt()
     plain = SequentialModel(model.measure, model.settings, model.rng, with_design=False)
     plain.observe(model.X, model.log_l + model.offset)
     return plain

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.engine.explorer import Explorer, Frame
-from wsabi.engine.found import ALONE, MOST_IMAGES, NEGLIGIBLE, Found, Site, reflected
-from wsabi.engine.mirrors import Mirror
+from wsabi.engine.found import ALONE, MOST_IMAGES, NEGLIGIBLE, Found, Site
+from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.measures import Gaussian
 
 # -- mirror images ----------------------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from scipy import integrate, special, stats
 
 from wsabi._linalg import NumericalError
 from wsabi.engine.explorer import Explorer, Frame
-from wsabi.engine.found import reflected
-from wsabi.engine.mirrors import Mirror
+from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.regions import TWIN, Regions, inflation
 from wsabi.measures import Gaussian
 from wsabi.settings import Settings
@@ -292,24 +291,48 @@ def test_each_place_is_spoken_for_by_its_nearest_region() -> None:
     assert_allclose(sd, np.where(left > right, by_part[0][1], by_part[1][1]), atol=1e-6)  # a root of a difference
 
 
+def a_region_and_its_image(mirror: Mirror, *, image_first: bool) -> tuple[Regions, np.ndarray, np.ndarray]:
+    """A region that slants, its image, and the data of both."""
+    measure = Gaussian(np.zeros(2))
+    X = np.array([1.5, 0.4]) + np.random.default_rng(0).standard_normal((40, 2)) @ np.array([[0.5, 0.3], [0.0, 0.2]])
+    explorer = an_explorer(measure, np.array([1.5, 0.4]), 0.4, 0.0, X, smooth(X))
+    both = [(reflected(explorer, mirror), mirror), (explorer, None)]
+    if not image_first:
+        both.reverse()
+    explorers, mirrors = [one for one, _ in both], [each for _, each in both]
+    X, log_l = np.concatenate([X, mirror.image(X)]), np.tile(smooth(X), 2)
+    rng = np.random.default_rng(1)
+    regions = Regions(measure, Settings(), rng, explorers, X, log_l, [None, None], families=[0, 0], mirrors=mirrors)
+    return regions, X, log_l
+
+
 @pytest.mark.parametrize("image_first", [False, True])
 def test_the_shape_of_an_image_is_the_image_of_the_shape(image_first: bool) -> None:
     """By a mirror that is not its own inverse, of a region that slants: the same densities at the images, exactly."""
-    measure, turn = Gaussian(np.zeros(2)), Mirror((1, 0), (1, -1))
-    X = np.array([1.5, 0.4]) + np.random.default_rng(0).standard_normal((40, 2)) @ np.array([[0.5, 0.3], [0.0, 0.2]])
-    explorer = an_explorer(measure, np.array([1.5, 0.4]), 0.4, 0.0, X, smooth(X))
-    both = [(reflected(explorer, turn), turn), (explorer, None)]
-    if not image_first:
-        both.reverse()
-    explorers, mirrors = [one for one, _ in both], [mirror for _, mirror in both]
-    data = np.concatenate([X, turn.image(X)]), np.tile(smooth(X), 2)
-    rng = np.random.default_rng(1)
-    regions = Regions(measure, Settings(), rng, explorers, *data, [None, None], families=[0, 0], mirrors=mirrors)
+    turn = Mirror((1, 0), (1, -1))
+    regions, _, _ = a_region_and_its_image(turn, image_first=image_first)
     image, original = regions.parts if image_first else regions.parts[::-1]
     places = original.shape.sample(50, np.random.default_rng(2))
     for mirrored, shape in ((image.shape, original.shape), (image.doubt, original.doubt)):
         assert_allclose(mirrored.log_pdf(turn.image(places)), shape.log_pdf(places), rtol=1e-9, atol=1e-9)
         assert np.max(np.abs(mirrored.log_pdf(turn.inverse.image(places)) - shape.log_pdf(places))) > 1.0
+
+
+@pytest.mark.parametrize("image_first", [False, True])
+def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(image_first: bool) -> None:
+    """With another θ than they had been fitted with, the same for both, while the regions given stay as they are."""
+    turn = Mirror((1, 0), (1, -1))
+    regions, X, log_l = a_region_and_its_image(turn, image_first=image_first)
+    before = regions.explorers
+    log_l = log_l + np.tile(0.3 * np.sin(5.0 * X[: len(X) // 2, 0]), 2)  # something to learn
+    last = regions.relearnt(X, log_l)
+    assert all(one is other for one, other in zip(regions.explorers, before, strict=True))
+    image, original = last.explorers if image_first else last.explorers[::-1]
+    old = next(part.explorer for part in regions.parts if part.mirror is None)
+    assert original.surrogate is not None
+    assert old.surrogate is not None
+    assert np.max(np.abs(original.surrogate.theta.vector - old.surrogate.theta.vector)) > 0.1
+    assert_allclose(image.log_likelihood(turn.image(X))[0], original.log_likelihood(X)[0], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dim", [1, 2])

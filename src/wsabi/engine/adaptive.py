@@ -9,6 +9,7 @@ caller's budget or tolerance ends it.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -314,6 +315,13 @@ class AdaptiveModel:
             self.lookout.break_off()
             if self.lookout.search is None:
                 self._rebuild()
+
+    def relearnt(self) -> AdaptiveModel:
+        """The same for a last estimate: a copy whose surrogates have learnt from all training data."""
+        last = copy.copy(self)
+        if self.regions is not None:
+            last.regions = self.regions.relearnt(*self.lookout.training_data())
+        return last
 
     # -- what is known of Z -------------------------------------------------------------------------------------------
 

@@ -324,6 +324,15 @@ class Explorer:
         kept = not self.is_cold or moved.log_z > self.log_z - 1.0 or moved.doubt < 0.5
         return moved if moved.is_cold and kept else self
 
+    def relearnt(self, X: Array, log_l: Array) -> Explorer:
+        """A copy with the same q whose surrogate has learnt θ from X (N, D), log ℓ (N,); itself, where that failed."""
+        learnt = copy.copy(self)
+        try:
+            learnt.fit(X, log_l, learn=True)
+        except NumericalError:
+            return self
+        return learnt if learnt.temperature == self.temperature else self
+
     def _matched_moments(self, caution: float) -> tuple[Array, Array, float]:
         """Mean (D,), factor (D, D) and log mass of the tempered posterior, by iterated importance sampling."""
         dim = self.measure.dim

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 import numpy as np
 
 from wsabi._types import Array
 from wsabi.engine.explorer import Explorer, total_log_mass
-from wsabi.engine.mirrors import Mirror, group_of
+from wsabi.engine.mirrors import Mirror, group_of, reflected
 from wsabi.engine.regions import inflation, reach
 from wsabi.measures import Measure
 from wsabi.result import Look
@@ -362,17 +361,6 @@ def _unmet(kinds: Sequence[tuple[int, float]], n_trifles: int, n_looks: int) -> 
     hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
     # No more of them than looks were made to meet them.
     return min(hidden, n_looks) * float(np.sum(met_once)) / once
-
-
-def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
-    """The explorer of the mirror image of a region: the same surrogate, in the coordinates of the image of q."""
-    image = copy.copy(explorer)
-    image.frame = mirror.image_of(explorer.frame)
-    known = explorer.surrogate
-    if known is not None and known.turn is not None:
-        turn = image.frame.turn
-        image.surrogate = replace(known, turn=turn, theta=known.theta.reordered(mirror.order))
-    return image
 
 
 def _is_part(known: Explorer, explorer: Explorer) -> bool:

@@ -7,16 +7,17 @@ time. Whether it has is asked by one evaluation for each way of exchanging or re
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
 from wsabi._types import Array, Indices, Mask
-from wsabi.engine.explorer import Frame
+from wsabi.engine.explorer import Explorer, Frame
 
-__all__ = ["Mirror", "close_to", "connecting", "group_of", "mirrors", "suggested_by"]
+__all__ = ["Mirror", "close_to", "connecting", "group_of", "mirrors", "reflected", "suggested_by"]
 
 Swap = tuple[tuple[int, int], ...]
 
@@ -80,6 +81,17 @@ class Mirror:
     def image_of(self, frame: Frame) -> Frame:
         """The frame of u' where u has the frame given."""
         return Frame(self.image(frame.mean), self.image(frame.axes.T).T, frame.widths)
+
+
+def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
+    """The explorer of the mirror image of a region: the same surrogate, in the coordinates of the image of q."""
+    image = copy.copy(explorer)
+    image.frame = mirror.image_of(explorer.frame)
+    known = explorer.surrogate
+    if known is not None and known.turn is not None:
+        turn = image.frame.turn
+        image.surrogate = replace(known, turn=turn, theta=known.theta.reordered(mirror.order))
+    return image
 
 
 def group_of(generators: Sequence[Mirror], limit: int) -> list[Mirror]:

@@ -6,16 +6,17 @@ a Gaussian-measure integral of the kind :mod:`wsabi.integral` solves, in coordin
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsabi._linalg import NumericalError, square_distances
 from wsabi._types import Array
 from wsabi.engine.explorer import Explorer, Frame, total_log_mass
-from wsabi.engine.mirrors import Mirror
+from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.students import Students, shape_of
 from wsabi.measures import Gaussian, Measure
 from wsabi.sequential import SequentialModel
@@ -50,7 +51,8 @@ def reach(dim: int) -> float:
 class Region:
     """One component q_k, its explorer (surrogate of log ℓ) and its WSABI model of f.
 
-    ``shape`` follows the surrogate's posterior, and ``doubt`` what the surrogate does not know of it.
+    ``shape`` follows the surrogate's posterior, and ``doubt`` what the surrogate does not know of it. Where it is an
+    image, ``mirror`` makes it of the first of its ``family``.
     """
 
     explorer: Explorer
@@ -60,6 +62,7 @@ class Region:
     shape: Students
     doubt: Students
     family: int
+    mirror: Mirror | None
     log_variance: float = math.inf
 
     @property
@@ -127,11 +130,13 @@ class Regions:
         standard = Gaussian(np.zeros(measure.dim))
         self.parts = []
         numbers = range(len(explorers)) if families is None else families
-        shapes = _shapes(explorers, numbers, [None] * len(explorers) if mirrors is None else mirrors, rng)
+        mirrors = [None] * len(explorers) if mirrors is None else mirrors
+        shapes = _shapes(explorers, numbers, mirrors, rng)
         for k, (explorer, warm) in enumerate(zip(explorers, lengthscales, strict=True)):
             frame = explorer.frame.scaled(inflation(measure.dim))
             model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
-            self.parts.append(Region(explorer, frame, float(log_weights[k]), model, *shapes[k], numbers[k]))
+            log_weight, own = float(log_weights[k]), (numbers[k], mirrors[k])
+            self.parts.append(Region(explorer, frame, log_weight, model, *shapes[k], *own))
         for part in self.parts:
             self._fill(part, X, log_l)
 
@@ -197,6 +202,19 @@ class Regions:
         except NumericalError:
             belief = None
         part.log_variance = -math.inf if belief is None else belief.log_var + 2.0 * part.log_weight
+
+    def relearnt(self, X: Array, log_l: Array) -> Regions:
+        """The same with surrogates that have learnt their θ from all training data X (N, D), log ℓ (N,).
+
+        While the run goes on θ is learnt as q is matched, which the last 15 % of the data may not have seen.
+        """
+        originals = {part.family: part.explorer.relearnt(X, log_l) for part in self.parts if part.mirror is None}
+        last = copy.copy(self)
+        last.parts = []
+        for part in self.parts:
+            own = originals[part.family]
+            last.parts.append(replace(part, explorer=own if part.mirror is None else reflected(own, part.mirror)))
+        return last
 
     def propose(self, pending: Array) -> Array:
         """The next point (D,) of uncertainty sampling, in the region whose share of Z is least certain."""
