@@ -244,7 +244,8 @@ def _learn(data: _Data, warm: Theta | None) -> Theta:
     centre, reach = prior.vector, data.each(LENGTH_REACH, LENGTH_REACH, SCALE_REACH).vector
     low, high = centre - reach, centre + reach
     starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
-    start = min(starts, key=lambda vector: _objective(data, vector)[0])
+    values = [_objective(data, vector)[0] for vector in starts]
+    start = starts[int(np.argmin(values))]
     found = minimize(
         lambda vector: _objective(data, vector),
         start,
@@ -253,7 +254,7 @@ def _learn(data: _Data, warm: Theta | None) -> Theta:
         bounds=list(zip(low, high, strict=True)),
         options={"maxiter": 20, "ftol": 1e-5},
     )
-    return prior.like(np.asarray(found.x) if found.fun <= _objective(data, start)[0] else start)
+    return prior.like(np.asarray(found.x) if found.fun <= min(values) else start)
 
 
 def _factor(data: _Data, theta: Theta) -> Array:
