@@ -65,7 +65,7 @@ class Students:
     def distances(self, X: Array) -> Array:
         """δ_kn = (x_n − μ_k)ᵀΣ_k⁻¹(x_n − μ_k), (K, N), at X (N, D)."""
         white = (X - self.means[:, None, :]) @ self._whiteners
-        return np.asarray(np.square(white).sum(axis=2))
+        return np.asarray(np.einsum("knd,knd->kn", white, white))  # a sum over a short last axis is slow in NumPy
 
     def log_terms(self, X: Array, distances: Array | None = None) -> Array:
         """log w_k t_ν(x_n; μ_k, Σ_k), (K, N)."""
@@ -114,7 +114,8 @@ def fit_students(X: Array, weights: Array, components: int, rng: np.random.Gener
     for _ in range(steps):
         delta = mixture.distances(X)
         terms = mixture.log_terms(X, delta)
-        shares = np.exp(terms - np.logaddexp.reduce(terms, axis=0)) * weights  # r_kn, (K, N)
+        shares = np.exp(terms - terms.max(axis=0))  # r_kn, (K, N)
+        shares *= weights / shares.sum(axis=0)
         pull = shares * (DEGREES + dim) / (DEGREES + delta)  # a Student density counts far points less
         totals = shares.sum(axis=1)
         means = (pull @ X) / np.maximum(pull.sum(axis=1), 1e-300)[:, None]
