@@ -17,6 +17,7 @@ import math
 import os
 import pathlib
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -148,15 +149,15 @@ HEADER = (
 )
 
 
-def main() -> None:
-    """Print the table, write every run to benchmarks/results/study_engine.json."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table, write every run to benchmarks/results/study_engine.json (or study_as_called.json)."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", default="", help="cases whose label contains this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--as-called", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     methods = ["engine", "paper's WSABI-L", "simple Monte Carlo"] if options.compare else ["engine"]
     methods = [AS_CALLED] if options.as_called else methods
@@ -188,7 +189,8 @@ def main() -> None:
             )
     RESULTS.mkdir(exist_ok=True)
     rows = [{**asdict(r), "case": asdict(CASES[r.case])} for r in everything]
-    (RESULTS / "study_engine.json").write_text(json.dumps(rows, indent=1))
+    name = "study_as_called" if options.as_called else "study_engine"
+    (RESULTS / f"{name}.json").write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":
