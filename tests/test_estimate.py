@@ -79,9 +79,12 @@ def test_a_model_with_an_estimate_learns_a_last_time_in_a_copy(finished: Adaptiv
     assert last.data is finished.data
     assert [(part.explorer, part.explorer.surrogate) for part in finished.regions.parts] == before
     n_training = len(finished.lookout.training_data()[0])
-    for part in last.regions.parts:
-        assert part.explorer.surrogate is not None
-        assert len(part.explorer.surrogate.Y) == n_training
+    for part, (_, known) in zip(last.regions.parts, before, strict=True):
+        learnt = part.explorer.surrogate
+        assert learnt is not None
+        assert known is not None
+        assert len(learnt.Y) == n_training
+        assert np.max(np.abs(learnt.theta.vector - known.theta.vector)) > 1e-3
     prior = plain(12)
     assert concluded(prior) is prior
 

@@ -39,8 +39,8 @@ class Estimate:
 def concluded(model: Model) -> Model | None:
     """A model with an estimate, the given one left as it is; None where every value is −inf.
 
-    An adaptive model that is still looking is concluded in a copy; one with too few data to have looked at all gives
-    way to plain WSABI under the prior.
+    An adaptive model learns a last time in a copy, in which it is concluded if it is still looking; one with too few data
+    to have looked at all gives way to plain WSABI under the prior.
     """
     if not np.any(np.isfinite(model.log_l)):
         return None
@@ -197,9 +197,10 @@ def _warn_of_edges(model: AdaptiveModel, names: Sequence[str]) -> list[str]:
     centre, sds = model.measure.mean, np.sqrt(np.diag(model.measure.cov))
     outside = np.zeros(model.measure.dim)
     for weight, explorer in zip(model.regions.weights, model.regions.explorers, strict=True):
-        width = np.sqrt(np.diag(explorer.frame.cov))
         distance = np.abs(explorer.frame.mean - centre)
-        outside += weight * ndtr((distance - 2.576 * sds) / width)  # 2.576 sds leave out a hundredth, half on each side
+        outside += weight * ndtr(
+            (distance - 2.576 * sds) / explorer.frame.sds
+        )  # 2.576 sds leave out a hundredth, half on each side
     return [
         f"{share:.0%} of the mass lies in the outermost hundredth of the prior along {names[d]}: data and prior "
         "contradict each other there, and the evidence is that of a prior that hardly allows what was seen."

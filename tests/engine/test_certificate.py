@@ -297,12 +297,38 @@ def test_a_surrogate_far_too_high_does_not_widen_what_fresh_points_say_without_i
 
 
 @given(st.lists(st.floats(-30.0, 30.0), min_size=8, max_size=60))
-def test_the_bound_of_weights_is_a_fixed_point(log_weights: list[float]) -> None:
-    """b = n^−½ of the sum of min(w, b), unless no weight exceeds it."""
-    w = np.exp(log_weights)
+def test_one_weight_at_most_exceeds_the_bound(log_weights: list[float]) -> None:
+    """And only one that stands alone, with more than n^−½ of the sum; it is left that share, or as much as the next."""
+    w = np.sort(np.exp(log_weights))
     bound = certificate._bound(w)
-    share = np.minimum(w, bound).sum() / math.sqrt(len(w))
-    assert_allclose(share, bound, rtol=1e-9)
+    assert np.sum(w > bound) <= 1
+    if w[-1] > bound:
+        share = np.minimum(w, bound).sum() / math.sqrt(len(w))
+        assert_allclose(bound, max(w[-2], share), rtol=1e-9)
+        assert w[-1] > w.sum() / math.sqrt(len(w))
+
+
+@pytest.mark.parametrize(("few", "n"), [(2, 8), (2, 40), (5, 40)])
+def test_few_weights_that_agree_are_all_let_through(few: int, n: int) -> None:
+    """However little the others count, of which many may be infeasible."""
+    w = np.append(np.zeros(n - few), np.ones(few))
+    assert certificate._bound(w) >= 1.0
+    assert certificate._bound(np.zeros(n)) == 0.0
+
+
+def test_what_several_fresh_points_agree_on_is_believed() -> None:
+    """A lump of e⁹ that no model knows of: two fresh points in it are enough, and the more the better."""
+    regions = regions_of(log_l)
+
+    def lumpy(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 0] < -0.4, 9.0, log_l(X))
+
+    truth = 9.0 + stats.norm.logcdf(-0.4)  # beside which the rest is nothing
+    runs = [certified(regions, 40, seed, lumpy) for seed in range(10)]
+    met = [run for run in runs if run.effective_sample_size > 1.5]
+    assert len(met) >= 8
+    assert all(abs(run.log_z - truth) < 1.5 for run in met)
+    assert all(abs(run.log_z - truth) < 0.7 for run in met if run.effective_sample_size > 4.5)
 
 
 def test_one_huge_weight_widens_the_error_and_hardly_moves_the_estimate() -> None:

@@ -293,9 +293,11 @@ def test_each_place_is_spoken_for_by_its_nearest_region() -> None:
 
 def a_region_and_its_image(mirror: Mirror, *, image_first: bool) -> tuple[Regions, np.ndarray, np.ndarray]:
     """A region that slants, its image, and the data of both."""
-    measure = Gaussian(np.zeros(2))
-    X = np.array([1.5, 0.4]) + np.random.default_rng(0).standard_normal((40, 2)) @ np.array([[0.5, 0.3], [0.0, 0.2]])
-    explorer = an_explorer(measure, np.array([1.5, 0.4]), 0.4, 0.0, X, smooth(X))
+    dim = len(mirror.order)
+    measure, centre = Gaussian(np.zeros(dim)), np.array([1.5, 0.4, -0.8])[:dim]
+    slant = np.array([[0.5, 0.3, 0.1], [0.0, 0.2, 0.0], [0.2, 0.0, 0.6]])[:dim, :dim]
+    X = centre + np.random.default_rng(0).standard_normal((40, dim)) @ slant
+    explorer = an_explorer(measure, centre, 0.4, 0.0, X, smooth(X))
     both = [(reflected(explorer, mirror), mirror), (explorer, None)]
     if not image_first:
         both.reverse()
@@ -319,9 +321,9 @@ def test_the_shape_of_an_image_is_the_image_of_the_shape(image_first: bool) -> N
 
 
 @pytest.mark.parametrize("image_first", [False, True])
-def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(image_first: bool) -> None:
+@pytest.mark.parametrize("turn", [Mirror((1, 0), (1, -1)), Mirror((2, 0, 1), (1, -1, 1))])
+def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(turn: Mirror, image_first: bool) -> None:
     """With another θ than they had been fitted with, the same for both, while the regions given stay as they are."""
-    turn = Mirror((1, 0), (1, -1))
     regions, X, log_l = a_region_and_its_image(turn, image_first=image_first)
     before = regions.explorers
     log_l = log_l + np.tile(0.3 * np.sin(5.0 * X[: len(X) // 2, 0]), 2)  # something to learn

@@ -51,7 +51,7 @@ class Effort:
     refine: float
 
 
-# Is asked for again and again while the run goes on: an error of 0.4 of the least claim adds a twelfth to it.
+# Is asked for again and again while the run goes on: an error of 0.4 of the least claim adds a thirteenth.
 INTERIM = Effort(1000, 4000, 0.4, refine=math.inf)
 # Is asked for once: 16,000 draws take half a second, with ten regions three. An error of half of the least claim adds
 # an eighth to it; more is worth a finer p, which takes about as long.
@@ -73,7 +73,7 @@ def certify(
     latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
     are right. It is weighed against the fresh estimate F ± s by precision, after σ² has been raised to (F − mean)² − s²
     where F says that it was too small, and to what the spread of the residuals, and the largest, say of the size of the
-    models' errors. What is weighed is F with its largest residuals bounded (:func:`_bound`): one fresh point in a place
+    models' errors. What is weighed is F with its largest residual bounded (:func:`_bound`): one fresh point in a place
     that p hardly reaches says that there is something, which is in s, but not how much.
     """
     draws = effort.draws
@@ -94,7 +94,7 @@ def certify(
         difference = gap / math.hypot(fresh.error, math.sqrt(sigma2))
         sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
         trust = sigma2 / (sigma2 + fresh.error**2)
-        gap = fresh.bounded - integral
+        gap = max(fresh.bounded - integral, min(gap, 0.0))
         # What the surrogate does not know is in both of them, and does not average out.
         shared = (1.0 - share) * fresh.unmet
         combined, variance = integral + trust * gap, max(trust * fresh.error**2, shared**2)
@@ -212,7 +212,7 @@ def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, fl
 class _Fresh:
     """The estimate from n fresh points in the models' units, its error, and what its weights look like.
 
-    ``bounded`` is the same estimate with no residual above what :func:`_bound` allows a weight.
+    ``bounded`` is the same estimate with no residual above what :func:`_bound` allows the largest weight.
     """
 
     n: int
@@ -274,18 +274,14 @@ def _ratio(log_ratio: Array) -> Array:
 
 
 def _bound(weights: Array) -> float:
-    """The b of min(w, b) for weights (N,), none of which then exceeds N^−½ of their sum.
+    """What the largest of the weights (N,) may count for: as much as the next, or N^−½ of their sum as it then is.
 
-    Importance sampling with weights so bounded has a bias, but where the weights have a heavy tail the lesser mean
-    square error (Ionides, 2008). With the j largest at the bound, and s the sum of the others, b = (s + jb)/√N.
+    In the manner of truncated importance sampling (Ionides, 2008), but for one weight only: a point that stands alone
+    may be the one in a thousand that falls where p hardly reaches; what two points agree on is no accident. With the
+    largest at b, and s the sum of the others, b = (s + b)/√N.
     """
-    root = math.sqrt(len(weights))
     ordered = np.sort(weights)
-    sums = np.cumsum(ordered)[::-1]  # of all but the j largest
-    most = math.ceil(root) - 1
-    bounds = sums[: most + 1] / (root - np.arange(most + 1))
-    enough = np.flatnonzero(ordered[::-1][: most + 1] <= bounds)
-    return float(bounds[enough[0] if len(enough) else most])
+    return max(float(ordered[-2]), float(ordered[:-1].sum()) / (math.sqrt(len(weights)) - 1.0))
 
 
 def _best_share(first: Array, second: Array) -> float:

@@ -23,7 +23,7 @@ BLOCK = 1 << 15  # entries worked on at a time: three such blocks fit into a cor
 
 
 def interactions(U: Array, V: Array) -> Array:
-    """p(u_m, v_n), (M, N), for U (M, D) and V (N, D) in units of h."""
+    """p(u_m, v_n), (M, N), for U (M, D) and V (N, D) in units of h; D ≥ 2."""
     k = np.empty((len(U), len(V)))
     rows = max(1, BLOCK // max(len(V), 1))
     for start in range(0, len(U), rows):
@@ -72,7 +72,7 @@ class Pairs:
 
     @classmethod
     def of(cls, U: Array) -> Pairs:
-        """For points U (N, D)."""
+        """For points U (N, D), D ≥ 2."""
         row, column = np.tril_indices(len(U), -1)
         gaps = (U[row] - U[column]).T
         return cls(np.ascontiguousarray(np.square(gaps)), column * len(U) + row)

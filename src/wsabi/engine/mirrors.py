@@ -181,7 +181,7 @@ def connecting(first: Frame, second: Frame, kinds: Sequence[int]) -> Mirror | No
     from scipy.optimize import linear_sum_assignment  # imported here: it costs a third of `import wsabi`
 
     (mean, cov), (image, image_cov) = (first.mean, first.cov), (second.mean, second.cov)
-    width, image_width = np.sqrt(np.diag(cov)), np.sqrt(np.diag(image_cov))
+    width, image_width = first.sds, second.sds
     apart = np.abs(np.abs(image)[:, None] - np.abs(mean)) / np.hypot(image_width[:, None], width)
     apart += np.abs(np.log(image_width[:, None] / width))
     apart[np.not_equal.outer(kinds, kinds)] = np.inf

@@ -208,12 +208,16 @@ class Regions:
 
         While the run goes on θ is learnt as q is matched, which the last 15 % of the data may not have seen.
         """
-        originals = {part.family: part.explorer.relearnt(X, log_l) for part in self.parts if part.mirror is None}
         last = copy.copy(self)
-        last.parts = []
-        for part in self.parts:
-            own = originals[part.family]
-            last.parts.append(replace(part, explorer=own if part.mirror is None else reflected(own, part.mirror)))
+        last.parts = [
+            replace(part, explorer=part.explorer.relearnt(X, log_l)) if part.mirror is None else part
+            for part in self.parts
+        ]
+        originals = {part.family: part.explorer for part in last.parts if part.mirror is None}
+        last.parts = [
+            part if part.mirror is None else replace(part, explorer=reflected(originals[part.family], part.mirror))
+            for part in last.parts
+        ]
         return last
 
     def propose(self, pending: Array) -> Array:
