@@ -39,8 +39,8 @@ class Estimate:
 def concluded(model: Model) -> Model | None:
     """A model with an estimate, the given one left as it is; None where every value is −inf.
 
-    An adaptive model learns a last time in a copy, in which it is concluded if it is still looking; one with too few data
-    to have looked at all gives way to plain WSABI under the prior.
+    An adaptive model learns a last time in a copy, in which it is concluded if it is still looking; one with too few
+    data to have looked at all gives way to plain WSABI under the prior.
     """
     if not np.any(np.isfinite(model.log_l)):
         return None
