@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import Found
+from wsabi.engine.frame import Frame
 from wsabi.engine.images import Images
 from wsabi.engine.mirrors import Mirror
 from wsabi.measures import Gaussian, Measure

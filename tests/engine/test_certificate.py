@@ -16,7 +16,8 @@ from scipy import stats
 from wsabi._linalg import NumericalError
 from wsabi.engine import certificate
 from wsabi.engine.certificate import MIN_POINTS, Effort, certify
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
+from wsabi.engine.frame import Frame
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
 from wsabi.measures import Gaussian

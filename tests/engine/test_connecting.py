@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from wsabi.engine.explorer import Frame
+from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import ALIKE, Mirror, _halves, close_to, connecting, group_of, suggested_by
 
 Kinds = tuple[int, ...]

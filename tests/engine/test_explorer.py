@@ -14,7 +14,8 @@ from scipy import stats
 from wsabi._linalg import NumericalError
 from wsabi.design import spread_design
 from wsabi.engine import explorer as explorer_module
-from wsabi.engine.explorer import AWAY, CAUTION, SPAN, TAIL, WIDER, Explorer, Frame, _log_student, divergence
+from wsabi.engine.explorer import AWAY, CAUTION, SPAN, TAIL, WIDER, Explorer, _log_student, divergence
+from wsabi.engine.frame import Frame
 from wsabi.measures import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
 

@@ -9,8 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import ALONE, NEGLIGIBLE, Found
+from wsabi.engine.frame import Frame
 from wsabi.engine.regions import inflation
 
 # -- what was found ---------------------------------------------------------------------------------------------------

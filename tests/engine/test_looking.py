@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from wsabi.engine.explorer import Frame
 from wsabi.engine.found import NEGLIGIBLE
+from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search, look_limit
 from wsabi.measures import Gaussian
 from wsabi.problems import narrow_gaussian

@@ -15,8 +15,9 @@ from wsabi.engine import lookout as module
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import ENOUGH_POINTS
 from wsabi.engine.evaluations import Evaluations
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import Found
+from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search
 from wsabi.engine.lookout import BARREN_SHARE, FORETOLD, FORETOLD_COLD, Lookout
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import wsabi
 from wsabi.engine import explorer as module
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
+from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search
 from wsabi.measures import Gaussian
 

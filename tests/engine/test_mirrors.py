@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from wsabi.engine.explorer import Frame
+from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, close_to, group_of, mirrors, suggested_by
 
 SWAPS = ((0, 1), (2, 3))

@@ -11,7 +11,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
+from wsabi.engine.frame import Frame
 from wsabi.engine.proposal import BROAD_SHARE, DOUBT_SHARE, PRIOR_SHARE, Proposal, log_mixture
 from wsabi.engine.regions import Regions
 from wsabi.engine.students import DEGREES, Students

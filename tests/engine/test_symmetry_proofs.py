@@ -21,7 +21,8 @@ from mirror_world import (
     seen_in,
     symmetric_under,
 )
-from wsabi.engine.explorer import AWAY, Frame
+from wsabi.engine.explorer import AWAY
+from wsabi.engine.frame import Frame
 from wsabi.engine.images import CHECKS, Image, Images, _checks
 from wsabi.engine.mirrors import Mirror, close_to
 from wsabi.measures import Gaussian

@@ -12,18 +12,19 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, square_distances
 from wsabi._types import Array, Indices
+from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import LEAST_DIMENSION
-from wsabi.engine.log_surrogate import LogSurrogate, Theta, fit_log_surrogate
+from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
 from wsabi.engine.students import truncated
 from wsabi.measures import Measure
 
-__all__ = ["Explorer", "Frame", "total_log_mass"]
+__all__ = ["Explorer", "total_log_mass"]
 
 # Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads
 # by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
@@ -38,85 +39,6 @@ AWAY = 0.5  # sds of q: closer to a point under way another would most likely te
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
 FAR = 1e100  # nats below the best: what lies further down counts as this far, and no square overflows
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Coordinates u = mean + axes·(widths ∘ y) in which q is standard normal; the axes are q's principal ones.
-
-    Where q is long, ℓ has often stopped to depend on something, and changes at another pace than across: the axes in
-    which length-scales differ are those of q.
-    """
-
-    mean: Array
-    axes: Array
-    widths: Array
-
-    @classmethod
-    def of(cls, mean: Array, cov: Array) -> Frame:
-        """The frame of N(mean, cov).
-
-        Raises
-        ------
-        NumericalError
-            If cov is not positive definite.
-        """
-        values, axes = np.linalg.eigh(cov)
-        if not values[0] > 0.0:
-            raise NumericalError(f"cov must be positive definite; its least eigenvalue is {values[0]:g}.")
-        return cls(mean, axes, np.sqrt(values))
-
-    @property
-    def cov(self) -> Array:
-        """Covariance of q, (D, D)."""
-        return np.asarray((self.axes * np.square(self.widths)) @ self.axes.T)
-
-    @property
-    def log_det(self) -> float:
-        """log|∂u/∂y|."""
-        return float(np.log(self.widths).sum())
-
-    def log_density(self, X: Array) -> Array:
-        """log q, (N,)."""
-        constant = 0.5 * X.shape[1] * math.log(2.0 * math.pi) + self.log_det
-        return np.asarray(-0.5 * np.square(self.whiten(X)).sum(axis=1) - constant)
-
-    def whiten(self, X: Array) -> Array:
-        """y (N, D) of u (N, D)."""
-        return np.asarray((X - self.mean) @ self.axes / self.widths)
-
-    def colour(self, Y: Array) -> Array:
-        """u (N, D) of y (N, D)."""
-        return np.asarray(self.mean + (Y * self.widths) @ self.axes.T)
-
-    def move(self, shift: Array, cov: Array) -> Frame:
-        """The frame whose standard normal is N(shift, cov) in this one's coordinates."""
-        factor = self.axes * self.widths
-        return Frame.of(self.mean + factor @ shift, factor @ cov @ factor.T)
-
-    def scaled(self, variance: float) -> Frame:
-        """The same with all variances multiplied."""
-        return Frame(self.mean, self.axes, math.sqrt(variance) * self.widths)
-
-    @property
-    def sds(self) -> Array:
-        """Standard deviation of each parameter under q, (D,)."""
-        return np.asarray(np.sqrt(np.square(self.axes * self.widths).sum(axis=1)))
-
-    @property
-    def turn(self) -> Array:
-        """∂u_d/∂y in units of the sds, (D, D)."""
-        return np.asarray(self.axes * self.widths / self.sds[:, None])
-
-    def lengths_in(self, other: Frame, log_lengths: Array) -> Array:
-        """Log length-scales (D,) along the other frame's axes of a metric that is diagonal in this one's."""
-        mixed = (self.axes / self.widths).T @ (other.axes * other.widths)  # ∂y/∂y'
-        return np.asarray(-0.5 * np.log(np.square(mixed / np.exp(log_lengths)[:, None]).sum(axis=0)))
-
-    def theta_in(self, other: Frame, theta: Theta) -> Theta:
-        """A surrogate's θ in units of the other frame."""
-        sides = theta.sides + np.log(self.sds / other.sds) if theta.sides.size else theta.sides
-        return Theta(self.lengths_in(other, theta.lengths), sides, theta.scales)
 
 
 def divergence(shift: Array, factor: Array) -> float:

@@ -9,8 +9,9 @@ import numpy as np
 from wsabi._types import Array
 from wsabi.design import spread_design
 from wsabi.engine.ascent import Summit
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import NEGLIGIBLE
+from wsabi.engine.frame import Frame
 from wsabi.measures import Measure
 
 __all__ = ["Search", "look_limit"]

@@ -15,7 +15,8 @@ from itertools import accumulate, combinations, pairwise
 import numpy as np
 
 from wsabi._types import Array, Indices, Mask
-from wsabi.engine.explorer import Explorer, Frame
+from wsabi.engine.explorer import Explorer
+from wsabi.engine.frame import Frame
 
 __all__ = ["Mirror", "close_to", "connecting", "group_of", "mirrors", "reflected", "suggested_by"]
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from wsabi._linalg import NumericalError, square_distances
 from wsabi._types import Array
-from wsabi.engine.explorer import Explorer, Frame, total_log_mass
+from wsabi.engine.explorer import Explorer, total_log_mass
+from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.students import Students, shape_of
 from wsabi.measures import Gaussian, Measure

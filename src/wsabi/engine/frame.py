@@ -1,0 +1,93 @@
+"""Coordinates of a Gaussian q: whitened along its principal axes, and the parameters' own in units of their sds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from wsabi._linalg import NumericalError
+from wsabi._types import Array
+from wsabi.engine.log_surrogate import Theta
+
+__all__ = ["Frame"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Coordinates u = mean + axes·(widths ∘ y) in which q is standard normal; the axes are q's principal ones.
+
+    Where q is long, ℓ has often stopped to depend on something, and changes at another pace than across: the axes in
+    which length-scales differ are those of q.
+    """
+
+    mean: Array
+    axes: Array
+    widths: Array
+
+    @classmethod
+    def of(cls, mean: Array, cov: Array) -> Frame:
+        """The frame of N(mean, cov).
+
+        Raises
+        ------
+        NumericalError
+            If cov is not positive definite.
+        """
+        values, axes = np.linalg.eigh(cov)
+        if not values[0] > 0.0:
+            raise NumericalError(f"cov must be positive definite; its least eigenvalue is {values[0]:g}.")
+        return cls(mean, axes, np.sqrt(values))
+
+    @property
+    def cov(self) -> Array:
+        """Covariance of q, (D, D)."""
+        return np.asarray((self.axes * np.square(self.widths)) @ self.axes.T)
+
+    @property
+    def log_det(self) -> float:
+        """log|∂u/∂y|."""
+        return float(np.log(self.widths).sum())
+
+    def log_density(self, X: Array) -> Array:
+        """log q, (N,)."""
+        constant = 0.5 * X.shape[1] * math.log(2.0 * math.pi) + self.log_det
+        return np.asarray(-0.5 * np.square(self.whiten(X)).sum(axis=1) - constant)
+
+    def whiten(self, X: Array) -> Array:
+        """y (N, D) of u (N, D)."""
+        return np.asarray((X - self.mean) @ self.axes / self.widths)
+
+    def colour(self, Y: Array) -> Array:
+        """u (N, D) of y (N, D)."""
+        return np.asarray(self.mean + (Y * self.widths) @ self.axes.T)
+
+    def move(self, shift: Array, cov: Array) -> Frame:
+        """The frame whose standard normal is N(shift, cov) in this one's coordinates."""
+        factor = self.axes * self.widths
+        return Frame.of(self.mean + factor @ shift, factor @ cov @ factor.T)
+
+    def scaled(self, variance: float) -> Frame:
+        """The same with all variances multiplied."""
+        return Frame(self.mean, self.axes, math.sqrt(variance) * self.widths)
+
+    @property
+    def sds(self) -> Array:
+        """Standard deviation of each parameter under q, (D,)."""
+        return np.asarray(np.sqrt(np.square(self.axes * self.widths).sum(axis=1)))
+
+    @property
+    def turn(self) -> Array:
+        """∂u_d/∂y in units of the sds, (D, D)."""
+        return np.asarray(self.axes * self.widths / self.sds[:, None])
+
+    def lengths_in(self, other: Frame, log_lengths: Array) -> Array:
+        """Log length-scales (D,) along the other frame's axes of a metric that is diagonal in this one's."""
+        mixed = (self.axes / self.widths).T @ (other.axes * other.widths)  # ∂y/∂y'
+        return np.asarray(-0.5 * np.log(np.square(mixed / np.exp(log_lengths)[:, None]).sum(axis=0)))
+
+    def theta_in(self, other: Frame, theta: Theta) -> Theta:
+        """A surrogate's θ in units of the other frame."""
+        sides = theta.sides + np.log(self.sds / other.sds) if theta.sides.size else theta.sides
+        return Theta(self.lengths_in(other, theta.lengths), sides, theta.scales)
