@@ -269,15 +269,16 @@ def test_the_result_names_the_symmetry_and_can_be_reweighed() -> None:
 def test_a_run_that_goes_on_from_another_knows_the_symmetry_from_its_evaluations(truth: float) -> None:
     """The images were evaluated by the first run, and answer without being asked again.
 
-    With this seed the look that begins with both modes goes to one of them; where it takes both into one region, which
-    has no image elsewhere, there is nothing to ask.
+    Now and then the look that begins with both modes takes both into one region, which has no image elsewhere: then
+    there is nothing to ask. Two seeds of ten did; more than three of these six would be a chance of 2 %.
     """
     prior = wsabi.Gaussian(np.zeros(3))
     first = wsabi.integrate(two_means, prior, budget=80, rng=4, vectorized=True)
     assert first.symmetries == ("x0 <-> x1",)
-    second = wsabi.integrate(two_means, prior, budget=90, rng=2, vectorized=True, start=first)
-    assert second.symmetries == ("x0 <-> x1",)
-    assert abs(second.log_z - truth) < 3.0 * second.log_z_std
+    runs = [wsabi.integrate(two_means, prior, budget=90, rng=s, vectorized=True, start=first) for s in range(6)]
+    assert sum(run.symmetries == ("x0 <-> x1",) for run in runs) >= 3
+    assert all(abs(run.log_z - truth) < 3.0 * run.log_z_std for run in runs)
+    assert all(run.log_z_std < 0.2 for run in runs)
 
 
 @pytest.mark.parametrize("seed", range(4))
