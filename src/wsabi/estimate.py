@@ -187,6 +187,9 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
         share = model.data.n_infeasible / model.data.n_starts
         counts = f"{model.data.n_infeasible} of {model.data.n_starts} draws"
         found.append(f"the likelihood is zero on about {share:.0%} of the prior ({counts}).")
+    if model.data.floors:
+        values = ", ".join(f"{floor:.6g}" for floor in model.data.floors)
+        found.append(f"a log-likelihood of {values} was taken to mean zero likelihood.")
     return found
 
 

@@ -116,6 +116,29 @@ def test_an_infeasible_half_is_survived_and_reported() -> None:
     assert any("the likelihood is zero on about" in text for text in result.warnings)
 
 
+@pytest.mark.parametrize("seed", [0, 4])
+def test_a_floor_in_place_of_zero_likelihood_makes_no_difference(seed: int) -> None:
+    """Three ordered parameters, a sixth of the prior; with seed 4 the first design meets nothing but the floor."""
+    results = [
+        run(
+            lambda X, floor=floor: np.where(
+                np.all(np.diff(X) > 0.0, axis=1), -2.0 * np.square(X - 0.3).sum(axis=1), floor
+            ),
+            wsabi.Gaussian([0.0, 0.0, 0.0]),
+            budget=120,
+            rng=seed,
+        )
+        for floor in (-np.inf, -1e30)
+    ]
+    truth = -1.5 * math.log(5.0) - 1.5 * 0.09 / 1.25 - math.log(6.0)
+    for result in results:
+        assert error_of(result, truth) < 2.5 * result.log_z_std < 2.5
+    # Where the first design tells one from the other the two runs are the same from there on.
+    if seed == 0:
+        assert results[0].log_z == results[1].log_z
+    assert "a log-likelihood of -1e+30 was taken to mean zero likelihood." in results[1].warnings
+
+
 def test_a_likelihood_that_does_not_depend_on_an_axis() -> None:
     result = run(lambda X: -0.5 * np.square((X[:, 0] - 1.0) / 0.1), wsabi.Gaussian([0.0, 0.0, 0.0]), 90)
     assert (

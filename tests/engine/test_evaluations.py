@@ -63,6 +63,68 @@ def test_a_first_value_that_means_zero_costs_no_digits() -> None:
     assert data.round_off < 1e-15
 
 
+def floored(values: list[float], start: int = 0) -> Evaluations:
+    """Evaluations of these values, one after the other; the points from ``start`` on are draws of the prior."""
+    data = Evaluations(MEASURE)
+    points = np.random.default_rng(1).standard_normal((len(values), 2))
+    data.start_from(points[start:])
+    for x, value in zip(points, values, strict=True):
+        data.observe(x[None], np.array([value]))
+    return data
+
+
+@pytest.mark.parametrize("floor", [-1e4, -1e30, -1e300])
+def test_a_floor_that_comes_back_is_read_as_zero(floor: float) -> None:
+    """With the third, and from then on; the others keep their values, and the prior draws among them are counted."""
+    data = floored([-1.0, floor, -2.0, floor])
+    assert data.floors == []
+    assert not np.any(np.isneginf(data.log_l))
+    data = floored([-1.0, floor, -2.0, floor, floor, -3.5, floor], start=3)
+    assert data.floors == [floor]
+    assert_array_equal(data.log_l, [0.0, -math.inf, -1.0, -math.inf, -math.inf, -2.5, -math.inf])
+    assert (data.n_starts, data.n_infeasible) == (4, 3)
+    assert data.log_floor == floor + 1.0
+
+
+def test_a_single_value_beyond_a_cliff_is_a_floor() -> None:
+    """A thousand times as far below the best as the next, once D + 2 others are known."""
+    values = [-1e6, 0.0, -20.0, -900.0, -300.0]
+    assert floored(values[:4]).floors == []
+    assert floored(values).floors == [-1e6]
+    assert floored([-8e5, *values[1:]]).floors == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-3.0] * 8,  # a constant
+        [0.0, -1.0, -2.0, -4.0, *[-60.0] * 5],  # 70 nats are wanted in two dimensions
+        [0.0, -200.0, -300.0, -100.0, -100.0, -100.0],  # not the lowest
+        [0.0, -1e4, -1e5, -1e7, -1e9, -1e11],  # far apart, but no cliff
+    ],
+)
+def test_what_is_no_floor(values: list[float]) -> None:
+    data = floored(values)
+    assert data.floors == []
+    assert data.log_floor == -math.inf
+    assert_array_equal(data.log_l + data.offset, values)
+
+
+def test_two_floors_are_read_one_after_the_other() -> None:
+    data = floored([-1.0, -1e20, -1e30, -1e20, -1e30, -1e20, -1e30, -2.0])
+    assert data.floors == [-1e30, -1e20]
+    assert_array_equal(data.log_l[np.isfinite(data.log_l)], [0.0, -1.0])
+
+
+def test_an_offset_that_was_a_floor_is_set_anew() -> None:
+    """Ten values that all mean zero, and one that does not: its digits are kept."""
+    data = floored([-1e30] * 10)
+    assert (data.offset, data.floors) == (-1e30, [])
+    data.observe(X[:1], np.array([-1.25]))
+    assert (data.offset, data.floors) == (-1.25, [-1e30])
+    assert_array_equal(data.log_l, [-math.inf] * 10 + [0.0])
+
+
 def test_who_had_asked_for_a_point_is_remembered() -> None:
     data = told()
     assert_array_equal(data.asked_by, [0, 0, -1, -1, -1, 0])
@@ -123,7 +185,7 @@ def test_a_value_lost_by_an_interrupt_does_not_come_back_with_the_next() -> None
 
 def test_round_off_is_that_of_the_largest_number_that_matters() -> None:
     data = Evaluations(MEASURE)
-    data.observe(X, np.full(6, -1e15))
+    data.observe(X, -1e15 * np.linspace(1.0, 2.0, 6))
     data.observe(X[:1] + 1.0, np.array([-1.0]))  # the best is 1e15 above the first ones, by which the offset is settled
     assert data.round_off == np.spacing(1e15)
     low = Evaluations(MEASURE)

@@ -62,8 +62,8 @@ class AdaptiveModel:
         self.rng = rng
         self.tol = 0.0
         self.data = Evaluations(measure)
-        kinds = [0] * measure.dim if kinds is None else kinds
-        self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.certify)
+        self._kinds = [0] * measure.dim if kinds is None else kinds
+        self.lookout = Lookout(measure, self.data, rng, self._kinds, budget, settings.certify)
         self.regions: Regions | None = None
         self._proposals: list[Proposal] = []
         self._matched_n = 0  # training data when q was last matched
@@ -132,8 +132,10 @@ class AdaptiveModel:
 
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,); those drawn for the certificate are kept apart from the models."""
-        first = len(self.X)
+        first, offset = len(self.X), self.offset
         self.data.observe(X, log_l)
+        if self.offset != offset and self.lookout.has_begun:
+            self._start_over()
         for x, value in zip(X, self.log_l[first:], strict=True):
             self.lookout.images.tell(x, float(value))
         if self.regions is None:
@@ -145,6 +147,14 @@ class AdaptiveModel:
                     self.regions.observe(x, float(value))
             elif fresh and self._is_surprise(i, self.regions):
                 self._surprise = self.X[i]
+
+    def _start_over(self) -> None:
+        """Look anew with the data so far, of which all that the models had seen has turned out to mean zero."""
+        self.data.disown()
+        self.data.release_fresh()
+        self.regions, self._proposals, self._surprise = None, [], None
+        self._matched_n = self._asked_at = 0
+        self.lookout = Lookout(self.measure, self.data, self.rng, self._kinds, self.budget, self.settings.certify)
 
     def _is_surprise(self, i: int, regions: Regions) -> bool:
         """Whether fresh point i holds a tenth of Z by itself and lies outside the bulk of every region."""
@@ -334,10 +344,11 @@ class AdaptiveModel:
         X, log_l, numbers = self.data.fresh()
         log_p = log_mixture(self._proposals, numbers, X)
         relative = certify(self.regions, self._proposals[-1], X, log_l, log_p, rng, effort)
+        floor = math.log1p(math.exp(min(self.data.log_floor - relative.log_z, 700.0)))  # at most so much was left out
         return dataclasses.replace(
             relative,
             log_z=relative.log_z + self.offset,
-            log_z_std=math.hypot(relative.log_z_std, self.data.round_off),
+            log_z_std=math.hypot(relative.log_z_std, self.data.round_off, floor),
             model_log_z=relative.model_log_z + self.offset,
             fresh_log_z=relative.fresh_log_z + self.offset,
             model_log_var=relative.model_log_var + 2.0 * self.offset,

@@ -12,6 +12,17 @@ from wsabi.measures import Measure
 
 __all__ = ["Evaluations"]
 
+SAME = 3  # equal values at as many points are no accident
+CLIFF = 1e3  # times as far below the best as the next is no slope: points would lie thirty times further from a mode
+
+
+def _out_of_sight(dim: int) -> float:
+    """Nats below the best at which ℓ counts for nothing: unless the mode is e⁻¹⁰ of the prior wide in each dimension.
+
+    What that leaves out is in the error bar (:attr:`Evaluations.log_floor`).
+    """
+    return 50.0 + 10.0 * dim
+
 
 class Evaluations:
     """Points X (N, D) and log ℓ (N,), less ``offset``, in base coordinates.
@@ -19,10 +30,17 @@ class Evaluations:
     Attributes
     ----------
     offset : the best log ℓ of the first 2D + 2 points, before which no model asks: a constant added to all of them must
-        change nothing else, and a first value of −1e30, meaning zero, must not cost the others their digits.
+        change nothing else, and a first value of −1e30, meaning zero, must not cost the others their digits. Where all
+        of them meant zero, the best once that is known.
     drawn_from : (N,) number of the proposal of a fresh point; −1 for training points.
     asked_by : (N,) number of the look that asked for a point; −1 for none.
+    floors : values, as they came, that are read as zero likelihood.
     n_starts, n_infeasible : draws of the prior told so far, and how many of them have zero likelihood.
+
+    Notes
+    -----
+    Many a likelihood returns −1e30, or another number far below all others, for what it does not allow. Such a floor
+    has no slope to follow and is no value to fit: once recognised it is read as −inf.
     """
 
     def __init__(self, measure: Measure) -> None:
@@ -30,7 +48,8 @@ class Evaluations:
         self.X = np.empty((0, measure.dim))
         self.log_l = np.empty(0)
         self.offset = 0.0
-        self._told = np.empty(0)  # log ℓ as they came, while the offset may change
+        self._told = np.empty(0)  # log ℓ as they came
+        self.floors: list[float] = []
         self.drawn_from = np.empty(0, dtype=np.int64)
         self.asked_by = np.empty(0, dtype=np.int64)
         self.n_starts = self.n_infeasible = 0
@@ -63,26 +82,56 @@ class Evaluations:
 
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,), not less the offset. X grows last, and so tells what is whole."""
+        log_l = np.where(np.isin(log_l, self.floors), -math.inf, log_l)
         starts = np.array([x.tobytes() in self._starts for x in X], dtype=bool)
         self.n_starts += int(starts.sum())
         self.n_infeasible += int(np.sum(log_l[starts] == -math.inf))
         drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
         asked_by = np.array([self._asked.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
+        self._told = np.concatenate([self._told, log_l])
         if len(self) < 2 * self.measure.dim + 2 or not np.any(np.isfinite(self.log_l)):
-            self._told = np.concatenate([self._told[: len(self)], log_l])
-            finite = self._told[np.isfinite(self._told)]
-            self.offset = float(np.max(finite)) if finite.size else 0.0
-            self.log_l = self._told - self.offset
+            self._set_offset()
         else:
             self.log_l = np.concatenate([self.log_l, log_l - self.offset])
         self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
         self.asked_by = np.concatenate([self.asked_by, asked_by])
         self.X = np.concatenate([self.X, X])
+        while (floor := self._lowest_if_floor()) is not None:
+            self._read_as_zero(floor)
+
+    def _lowest_if_floor(self) -> float | None:
+        """The lowest finite value told, if it is far below the best, and repeated or beyond a cliff."""
+        values, counts = np.unique(self._told[np.isfinite(self._told)], return_counts=True)
+        dim = self.measure.dim
+        if len(values) < 2 or values[-1] - values[0] < _out_of_sight(dim):
+            return None
+        is_cliff = len(values) > dim + 2 and values[-1] - values[0] > CLIFF * (values[-1] - values[1])
+        return float(values[0]) if is_cliff or counts[0] >= SAME else None
+
+    def _read_as_zero(self, floor: float) -> None:
+        """Read all values of ``floor`` as −inf, now and from now on."""
+        there = self._told == floor
+        self.n_infeasible += sum(x.tobytes() in self._starts for x in self.X[there])
+        self.floors.append(floor)
+        self._told[there] = self.log_l[there] = -math.inf
+        if floor == self.offset:  # nothing else had been told when it was set
+            self._set_offset()
+
+    def _set_offset(self) -> None:
+        finite = self._told[np.isfinite(self._told)]
+        self.offset = float(np.max(finite)) if finite.size else 0.0
+        self.log_l = self._told - self.offset
+
+    def disown(self) -> None:
+        """Forget which look has asked for what."""
+        self.asked_by[:] = -1
+        self._asked.clear()
 
     def recover(self) -> None:
         """Make the arrays whole again after an interrupt in :meth:`observe`."""
         n = len(self.X)
-        self.log_l, self.drawn_from, self.asked_by = self.log_l[:n], self.drawn_from[:n], self.asked_by[:n]
+        self._told, self.log_l = self._told[:n], self.log_l[:n]
+        self.drawn_from, self.asked_by = self.drawn_from[:n], self.asked_by[:n]
 
     def release_fresh(self) -> None:
         """Make training points of all fresh ones, those under way among them."""
@@ -129,6 +178,11 @@ class Evaluations:
         """X (N, D), log ℓ (N,) and numbers of their proposals (N,) of the certificate points."""
         mine = ~self.is_training
         return self.X[mine], self.log_l[mine], self.drawn_from[mine]
+
+    @property
+    def log_floor(self) -> float:
+        """log ℓ, less the offset, of the highest floor that is read as zero: a bound of what it adds to Z."""
+        return max(self.floors, default=-math.inf) - self.offset
 
     @property
     def round_off(self) -> float:

@@ -85,6 +85,11 @@ class Lookout:
         return self.search is not None or self.images.is_asking
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a look has got beyond its design."""
+        return self.search is None or bool(self.found.looks) or self.search.has_begun
+
+    @property
     def unseen_share(self) -> float:
         """Mass that may not have been found, relative to that found: elsewhere, and in mirror images."""
         return self.found.unseen_share + self.found.beyond_share + sum(self.echoing_shares)
