@@ -133,7 +133,7 @@ class AdaptiveModel:
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,); those drawn for the certificate are kept apart from the models."""
         first, offset = len(self.X), self.offset
-        self.data.observe(X, log_l)
+        self.data.observe(X, log_l, self.found.log_total)
         if self.offset != offset and self.lookout.has_begun:
             self._start_over()
         for x, value in zip(X, self.log_l[first:], strict=True):
@@ -355,12 +355,18 @@ class AdaptiveModel:
         )
 
     def posterior_draws(self, n: int) -> tuple[Array, Array]:
-        """n points (n, D) with log weights (n,) of the surrogates' ℓπ, for expectations under the posterior."""
+        """n points (n, D) with log weights (n,) of the surrogates' ℓπ, for expectations under the posterior.
+
+        Where the feasible part is so small that no draw has met it, the training data in their place.
+        """
         if self.regions is None:
             raise NumericalError("there are no regions to draw from yet.")
         proposal = self._proposals[-1]
         X = proposal.sample(n, np.random.default_rng(len(self.X)))
-        return X, self.regions.surrogate(X)[0] - proposal.log_pdf(X)
+        log_joint = self.regions.surrogate(X)[0]
+        if not np.any(np.isfinite(log_joint)):
+            X, log_joint = self.data.training_joint()
+        return X, log_joint - proposal.log_pdf(X)
 
     @property
     def fits(self) -> list[FitRecord]:

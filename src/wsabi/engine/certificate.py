@@ -92,6 +92,9 @@ def certify(
     difference = caution = 0.0
     if fresh is not None:
         gap = fresh.value - integral
+        sigma2 = max(
+            sigma2, 1e-300
+        )  # where model and points have met zero likelihood only there is nothing to divide by
         difference = gap / math.hypot(fresh.error, math.sqrt(sigma2))
         sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
         trust = sigma2 / (sigma2 + fresh.error**2)

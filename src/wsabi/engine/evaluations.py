@@ -15,11 +15,13 @@ __all__ = ["Evaluations"]
 SAME = 3  # equal values at as many points are no accident
 CLIFF = 1e3  # times as far below the best as the next is no slope: points would lie thirty times further from a mode
 
+NEGLIGIBLE = 10.0  # nats below the mass found: even over all of the prior it would be a twenty-thousandth of it
+
 
 def _out_of_sight(dim: int) -> float:
-    """Nats below the best at which ℓ counts for nothing: unless the mode is e⁻¹⁰ of the prior wide in each dimension.
+    """Nats below the best at which a value counts for nothing, while no mass is known: 50 + 10D.
 
-    What that leaves out is in the error bar (:attr:`Evaluations.log_floor`).
+    A mode that holds less than what such a floor adds would have to be e⁻¹⁰ of the prior wide in each dimension.
     """
     return 50.0 + 10.0 * dim
 
@@ -80,8 +82,11 @@ class Evaluations:
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
-    def observe(self, X: Array, log_l: Array) -> None:
-        """Add points X (M, D) with log ℓ (M,), not less the offset. X grows last, and so tells what is whole."""
+    def observe(self, X: Array, log_l: Array, log_mass: float = -math.inf) -> None:
+        """Add points X (M, D) with log ℓ (M,), not less the offset. X grows last, and so tells what is whole.
+
+        ``log_mass``, less the offset, is what is known of log Z; it decides what is a floor.
+        """
         log_l = np.where(np.isin(log_l, self.floors), -math.inf, log_l)
         starts = np.array([x.tobytes() in self._starts for x in X], dtype=bool)
         self.n_starts += int(starts.sum())
@@ -96,16 +101,18 @@ class Evaluations:
         self.drawn_from = np.concatenate([self.drawn_from, drawn_from])
         self.asked_by = np.concatenate([self.asked_by, asked_by])
         self.X = np.concatenate([self.X, X])
-        while (floor := self._lowest_if_floor()) is not None:
+        while (floor := self._lowest_if_floor(log_mass)) is not None:
             self._read_as_zero(floor)
 
-    def _lowest_if_floor(self) -> float | None:
-        """The lowest finite value told, if it is far below the best, and repeated or beyond a cliff."""
+    def _lowest_if_floor(self, log_mass: float) -> float | None:
+        """The lowest finite value told, if it counts for nothing, and is repeated or beyond a cliff."""
         values, counts = np.unique(self._told[np.isfinite(self._told)], return_counts=True)
-        dim = self.measure.dim
-        if len(values) < 2 or values[-1] - values[0] < _out_of_sight(dim):
+        if len(values) < 2:
             return None
-        is_cliff = len(values) > dim + 2 and values[-1] - values[0] > CLIFF * (values[-1] - values[1])
+        dim, drop = self.measure.dim, values[-1] - values[0]
+        if drop < _out_of_sight(dim) and values[0] - self.offset > log_mass - NEGLIGIBLE:
+            return None
+        is_cliff = len(values) > dim + 2 and drop > CLIFF * (values[-1] - values[1])
         return float(values[0]) if is_cliff or counts[0] >= SAME else None
 
     def _read_as_zero(self, floor: float) -> None:

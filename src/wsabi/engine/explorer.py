@@ -18,6 +18,7 @@ import numpy as np
 
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, square_distances
 from wsabi._types import Array, Indices
+from wsabi.engine.border import Border, fit_border
 from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import LEAST_DIMENSION
 from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
@@ -63,6 +64,7 @@ class Explorer:
     drift : divergence between the last two q, in nats.
     doubt : the surrogate's predictive sd of log ℓ^(1/t), averaged over its tempered posterior.
     top, top_joint : the best log ℓ and the best log ℓπ among its data.
+    border : between its data and those of zero likelihood; None where there are none of those.
     """
 
     def __init__(self, measure: Measure, rng: np.random.Generator, *, greedy: bool = False) -> None:
@@ -77,7 +79,7 @@ class Explorer:
         self.doubt = math.inf
         self.surrogate: LogSurrogate | None = None
         self.top = self.top_joint = 0.0
-        self._blocked = np.empty((0, measure.dim))
+        self.border: Border | None = None
 
     # -- the surrogate ------------------------------------------------------------------------------------------------
 
@@ -115,7 +117,9 @@ class Explorer:
             learn=learn,
         )
         self.temperature, self.top, self.top_joint = temperature, top, float(np.max(log_p[keep]))
-        self._blocked = blocked
+        if len(blocked):
+            length = self.border.length if self.border is not None else None
+            self.border = fit_border(Y[keep], blocked, length, learn=learn)
 
     def _turn(self, temperature: float) -> Array | None:
         """Axes of the interactions, (D, D), or None: a hot search asks for a direction, which it has without them."""
@@ -149,8 +153,7 @@ class Explorer:
 
         For g ~ N(m, v), log E[e^g] = m + ½v; with m held to a nat above the best datum. That is for v up to one nat²:
         beyond, the surrogate extrapolates and may grow without ground, and what exceeds one is taken off, halved. Where
-        data of zero likelihood are as near as others, ℓ is multiplied by the chance of being one of the others, and the
-        sd holds that doubt too.
+        ℓ may be zero it is multiplied by the chance that it is not, and the sd holds that doubt too.
         """
         Y = self.frame.whiten(X)
         mean, v = self._fitted().predict(Y)
@@ -191,19 +194,8 @@ class Explorer:
             return log_t + np.log(self._feasible(Y)), variance
 
     def _feasible(self, Y: Array) -> Array:
-        """Chance (M,) that ℓ(y) > 0, by where y (M, D) lies between its nearest data of either kind.
-
-        The edge lies somewhere between the two: from a third of the way on it may have been crossed, and at two thirds
-        it surely has.
-        """
-        if not len(self._blocked):
-            return np.ones(len(Y))
-        from scipy.spatial import cKDTree  # imported here: it is needed only where the prior has infeasible parts
-
-        to_blocked, _ = cKDTree(self._blocked).query(Y)
-        to_feasible, _ = cKDTree(self._fitted().Y).query(Y)
-        way = to_feasible / np.maximum(to_feasible + to_blocked, 1e-300)
-        return np.asarray(np.clip(2.0 - 3.0 * way, 0.0, 1.0))
+        """Chance (M,) that ℓ(y) > 0 at y (M, D)."""
+        return np.ones(len(Y)) if self.border is None else self.border.chance(Y)
 
     # -- q ------------------------------------------------------------------------------------------------------------
 
@@ -266,9 +258,10 @@ class Explorer:
             log_t, variance = self._log_target(Y, caution)
             log_w = log_t - _log_student(noise) + 0.5 * log_det(factor)
             top = float(np.max(log_w))
-            if np.count_nonzero(np.isfinite(log_w)) <= dim:  # too few are feasible for a covariance
+            if np.count_nonzero(np.isfinite(log_w)) <= dim:  # too few for a covariance: closer, round the best datum
                 self.doubt = math.inf
-                return shift, 0.5 * factor, -math.inf
+                data = self._fitted().Y
+                return data[int(np.argmax(self._log_target(data, caution)[0]))], 0.5 * factor, -math.inf
             w = truncated(log_w)
             log_mass = top + math.log(float(w.mean()))
             self.doubt = float(w @ np.sqrt(variance)) / float(w.sum())
