@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from wsabi._types import Array
+from wsabi._types import Array, Indices
 
 __all__ = [
     "JITTER",
@@ -24,6 +24,8 @@ __all__ = [
     "inverse_triangle",
     "jittered_cholesky",
     "log_det",
+    "lower_positions",
+    "pairwise_squares",
     "solve_lower",
     "solve_upper",
     "square_distances",
@@ -135,6 +137,18 @@ def square_distances(A: Array, B: Array) -> Array:
     squares += np.square(A).sum(axis=1)[:, None]
     squares += np.square(B).sum(axis=1)
     return np.maximum(squares, 0.0, out=squares)
+
+
+def pairwise_squares(X: Array) -> Array:
+    """(x_id − x_jd)² per dimension for the pairs i > j, (D, N(N−1)/2), column after column of the lower triangle."""
+    columns, rows = np.triu_indices(len(X), 1)
+    return np.ascontiguousarray(np.square(X[rows] - X[columns]).T)
+
+
+def lower_positions(n: int) -> Indices:
+    """Where the pairs of :func:`pairwise_squares` stand in an (n, n) Fortran array, as flat positions."""
+    columns, rows = np.triu_indices(n, 1)
+    return np.asarray(columns * n + rows)
 
 
 def gaussian_exponent(A: Array, B: Array, constant: float = 0.0) -> Array:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wsabi._linalg import lower_positions, pairwise_squares
 from wsabi._types import Array, Indices
 
 __all__ = ["LEAST_DIMENSION", "Pairs", "interactions"]
@@ -73,9 +74,7 @@ class Pairs:
     @classmethod
     def of(cls, U: Array) -> Pairs:
         """For points U (N, D), D ≥ 2."""
-        row, column = np.tril_indices(len(U), -1)
-        gaps = (U[row] - U[column]).T
-        return cls(np.ascontiguousarray(np.square(gaps)), column * len(U) + row)
+        return cls(pairwise_squares(U), lower_positions(len(U)))
 
     def axes(self, log_h: Array) -> Array:
         """k_d, (D, P)."""

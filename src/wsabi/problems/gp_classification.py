@@ -11,11 +11,19 @@ import numpy as np
 from scipy import special
 from scipy.linalg import blas, lapack
 
-from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, solve_upper
-from wsabi._types import Array
+from wsabi._linalg import (
+    NumericalError,
+    cholesky,
+    log_det,
+    lower_positions,
+    pairwise_squares,
+    solve_lower,
+    solve_upper,
+)
+from wsabi._types import Array, Indices
 from wsabi.measures import Gaussian
 from wsabi.problems._problem import Problem
-from wsabi.problems.gp_regression import LOG_LIMIT, correlations, lower_positions, pairwise_squares
+from wsabi.problems.gp_regression import LOG_LIMIT, correlations
 
 __all__ = ["GPClassification", "citation", "synthclass"]
 
@@ -65,7 +73,7 @@ class GPClassification:
     """
 
     squares: Array
-    positions: Array
+    positions: Indices
     y: Array
 
     @classmethod

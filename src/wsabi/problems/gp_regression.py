@@ -7,8 +7,16 @@ from importlib import resources
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky, jittered_cholesky, log_det, solve_lower
-from wsabi._types import Array
+from wsabi._linalg import (
+    NumericalError,
+    cholesky,
+    jittered_cholesky,
+    log_det,
+    lower_positions,
+    pairwise_squares,
+    solve_lower,
+)
+from wsabi._types import Array, Indices
 from wsabi.measures import Gaussian
 from wsabi.problems._problem import LOG_2PI, Problem
 
@@ -23,18 +31,6 @@ REFERENCE = (
 
 # exp(±2·100) is far beyond any scale of the data yet inside float64: hyperparameters further out are read as this.
 LOG_LIMIT = 100.0
-
-
-def pairwise_squares(X: Array) -> Array:
-    """(x_id − x_jd)² per dimension for the pairs i > j, (D, N(N−1)/2), column after column of the lower triangle."""
-    columns, rows = np.triu_indices(len(X), 1)
-    return np.ascontiguousarray(np.square(X[rows] - X[columns]).T)
-
-
-def lower_positions(n: int) -> Array:
-    """Where the pairs of :func:`pairwise_squares` stand in an (n, n) Fortran array, as flat positions."""
-    columns, rows = np.triu_indices(n, 1)
-    return np.asarray(columns * n + rows)
 
 
 def correlations(squares: Array, log_lengthscales: Array) -> Array:
@@ -70,7 +66,7 @@ class GPRegression:
     """
 
     squares: Array
-    positions: Array
+    positions: Indices
     y: Array
 
     @classmethod
