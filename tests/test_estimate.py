@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import wsabi
 from wsabi.charts import chart
@@ -313,6 +313,16 @@ def test_mass_at_the_edge_of_the_prior(calm: AdaptiveModel, shift: float, named:
 def test_infeasible_mass_is_reported_as_a_share(calm: AdaptiveModel) -> None:
     calm.data.n_starts, calm.data.n_infeasible = 8, 2
     assert warned(calm) == ["the likelihood is zero on about 25% of the prior (2 of 8 draws)."]
+
+
+def test_where_most_is_infeasible_the_error_bar_allows_for_parts_not_met(calm: AdaptiveModel) -> None:
+    before = estimate_of(calm)
+    calm.data.n_starts, calm.data.n_infeasible = 10, 9
+    after = estimate_of(calm)
+    assert before is not None
+    assert after is not None
+    assert_allclose(after.log_z_std, math.hypot(before.log_z_std, math.log(1.5)))
+    assert "1 draws of the prior met a positive likelihood" in warned(calm)[1]
 
 
 def test_infeasible_starts_are_counted() -> None:

@@ -75,7 +75,8 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
     if certificate is None:
         return None
     belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
-    log_z_std = math.hypot(certificate.log_z_std, math.log1p(model.lookout.unseen_share), model.found.heat)
+    unseen = math.log1p(model.lookout.unseen_share), math.log1p(model.data.scarce_share)
+    log_z_std = math.hypot(certificate.log_z_std, *unseen, model.found.heat)
     return Estimate(certificate.log_z, log_z_std, belief, certificate)
 
 
@@ -187,6 +188,12 @@ def _warn_of_looks(model: AdaptiveModel) -> list[str]:
         share = model.data.n_infeasible / model.data.n_starts
         counts = f"{model.data.n_infeasible} of {model.data.n_starts} draws"
         found.append(f"the likelihood is zero on about {share:.0%} of the prior ({counts}).")
+    if model.data.scarce_share > 0.0:
+        n_feasible = model.data.n_starts - model.data.n_infeasible
+        found.append(
+            f"{n_feasible} draws of the prior met a positive likelihood: further parts where it is positive may have "
+            "been missed, and the error bar allows for that."
+        )
     if model.data.floors:
         values = ", ".join(f"{floor:.6g}" for floor in model.data.floors)
         found.append(f"a log-likelihood of {values} was taken to mean zero likelihood.")

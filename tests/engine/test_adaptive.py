@@ -139,6 +139,19 @@ def test_a_floor_in_place_of_zero_likelihood_makes_no_difference(seed: int) -> N
     assert "a log-likelihood of -1e+30 was taken to mean zero likelihood." in results[1].warnings
 
 
+@pytest.mark.parametrize("seed", [1, 6])
+def test_a_look_that_had_followed_a_floor_begins_anew(seed: int) -> None:
+    """Two of the first four values are the floor, and set the temperature; the third says what they mean."""
+    result = run(
+        lambda X: np.where(np.abs(X[:, 0] - 0.5) < 0.8, -2.0 * np.square(X[:, 0] - 0.3), -1e30),
+        [(-3.0, 3.0)],
+        budget=60,
+        rng=seed,
+    )
+    truth = math.log(0.5 * math.sqrt(2.0 * math.pi) * (stats.norm.cdf(2.0) - stats.norm.cdf(-1.2)) / 6.0)
+    assert error_of(result, truth) < 0.05
+
+
 def test_a_likelihood_that_does_not_depend_on_an_axis() -> None:
     result = run(lambda X: -0.5 * np.square((X[:, 0] - 1.0) / 0.1), wsabi.Gaussian([0.0, 0.0, 0.0]), 90)
     assert (

@@ -125,6 +125,23 @@ def test_an_offset_that_was_a_floor_is_set_anew() -> None:
     assert_array_equal(data.log_l, [-math.inf] * 10 + [0.0])
 
 
+def test_an_interrupt_between_two_floors_is_recovered_from() -> None:
+    data = floored([-1.0, -1e30, -2.0, -1e30])
+    data.floors.append(-1e30)  # as far as it got
+    data.recover()
+    assert_array_equal(data.log_l, [0.0, -math.inf, -1.0, -math.inf])
+
+
+@pytest.mark.parametrize(
+    ("n_starts", "n_infeasible", "share"), [(20, 0, 0.0), (20, 15, 0.0), (20, 16, 0.2), (9, 9, 1.0)]
+)
+def test_parts_that_no_draw_has_met(n_starts: int, n_infeasible: int, share: float) -> None:
+    """1/(F + 1) where more than three quarters of the draws are infeasible."""
+    data = Evaluations(MEASURE)
+    data.n_starts, data.n_infeasible = n_starts, n_infeasible
+    assert data.scarce_share == share
+
+
 def test_who_had_asked_for_a_point_is_remembered() -> None:
     data = told()
     assert_array_equal(data.asked_by, [0, 0, -1, -1, -1, 0])

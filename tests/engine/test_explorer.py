@@ -274,6 +274,17 @@ def test_without_infeasible_data_all_is_feasible() -> None:
     assert_array_equal(explorer._feasible(50.0 * X), 1.0)
 
 
+def test_a_border_is_forgotten_with_the_data_that_had_it() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    log_l = -0.5 * np.square(X).sum(axis=1)
+    explorer = Explorer(Gaussian([0.0, 0.0]), np.random.default_rng(1))
+    explorer.fit(X, np.where(X[:, 0] > 0.0, log_l, -np.inf), learn=True)
+    assert np.isneginf(explorer.log_likelihood(np.array([[-1.5, 0.0]]))[0])
+    explorer.fit(X, log_l, learn=True)
+    assert explorer.border is None
+    assert np.isfinite(explorer.log_likelihood(np.array([[-1.5, 0.0]]))[0])
+
+
 def test_no_point_is_proposed_where_the_likelihood_is_surely_zero(half: Explorer) -> None:
     for _ in range(20):
         assert half._feasible(half.frame.whiten(half.propose(no_points(2))[None, :]))[0] > 0.0

@@ -132,10 +132,12 @@ class AdaptiveModel:
 
     def observe(self, X: Array, log_l: Array) -> None:
         """Add points X (M, D) with log ℓ (M,); those drawn for the certificate are kept apart from the models."""
-        first, offset = len(self.X), self.offset
-        self.data.observe(X, log_l, self.found.log_total)
+        first, offset, n_floors = len(self.X), self.offset, len(self.data.floors)
+        self.data.observe(X, log_l, self.found.log_cold)
         if self.offset != offset and self.lookout.has_begun:
             self._start_over()
+        elif len(self.data.floors) > n_floors:
+            self.lookout.forget_heat()
         for x, value in zip(X, self.log_l[first:], strict=True):
             self.lookout.images.tell(x, float(value))
         if self.regions is None:
@@ -344,11 +346,11 @@ class AdaptiveModel:
         X, log_l, numbers = self.data.fresh()
         log_p = log_mixture(self._proposals, numbers, X)
         relative = certify(self.regions, self._proposals[-1], X, log_l, log_p, rng, effort)
-        floor = math.log1p(math.exp(min(self.data.log_floor - relative.log_z, 700.0)))  # at most so much was left out
+        left_out = math.exp(min(self.data.log_floor - relative.log_z, 700.0)) if self.data.floors else 0.0  # at most
         return dataclasses.replace(
             relative,
             log_z=relative.log_z + self.offset,
-            log_z_std=math.hypot(relative.log_z_std, self.data.round_off, floor),
+            log_z_std=math.hypot(relative.log_z_std, self.data.round_off, math.log1p(left_out)),
             model_log_z=relative.model_log_z + self.offset,
             fresh_log_z=relative.fresh_log_z + self.offset,
             model_log_var=relative.model_log_var + 2.0 * self.offset,
@@ -357,7 +359,7 @@ class AdaptiveModel:
     def posterior_draws(self, n: int) -> tuple[Array, Array]:
         """n points (n, D) with log weights (n,) of the surrogates' ℓπ, for expectations under the posterior.
 
-        Where the feasible part is so small that no draw has met it, the training data in their place.
+        Where the feasible part is so small that no draw has met it, the training data with ℓπ for weights.
         """
         if self.regions is None:
             raise NumericalError("there are no regions to draw from yet.")
@@ -365,7 +367,7 @@ class AdaptiveModel:
         X = proposal.sample(n, np.random.default_rng(len(self.X)))
         log_joint = self.regions.surrogate(X)[0]
         if not np.any(np.isfinite(log_joint)):
-            X, log_joint = self.data.training_joint()
+            return self.data.training_joint()
         return X, log_joint - proposal.log_pdf(X)
 
     @property

@@ -15,6 +15,7 @@ __all__ = ["Evaluations"]
 SAME = 3  # equal values at as many points are no accident
 CLIFF = 1e3  # times as far below the best as the next is no slope: points would lie thirty times further from a mode
 
+SCARCE = 0.75  # of the prior infeasible: a draw of positive likelihood is the exception
 NEGLIGIBLE = 10.0  # nats below the mass found: even over all of the prior it would be a twenty-thousandth of it
 
 
@@ -118,9 +119,10 @@ class Evaluations:
     def _read_as_zero(self, floor: float) -> None:
         """Read all values of ``floor`` as −inf, now and from now on."""
         there = self._told == floor
-        self.n_infeasible += sum(x.tobytes() in self._starts for x in self.X[there])
         self.floors.append(floor)
-        self._told[there] = self.log_l[there] = -math.inf
+        self._told[there] = -math.inf
+        self.log_l[there] = -math.inf
+        self.n_infeasible += sum(x.tobytes() in self._starts for x in self.X[there])
         if floor == self.offset:  # nothing else had been told when it was set
             self._set_offset()
 
@@ -137,7 +139,8 @@ class Evaluations:
     def recover(self) -> None:
         """Make the arrays whole again after an interrupt in :meth:`observe`."""
         n = len(self.X)
-        self._told, self.log_l = self._told[:n], self.log_l[:n]
+        self._told = np.where(np.isin(self._told[:n], self.floors), -math.inf, self._told[:n])
+        self.log_l = self._told - self.offset
         self.drawn_from, self.asked_by = self.drawn_from[:n], self.asked_by[:n]
 
     def release_fresh(self) -> None:
@@ -185,6 +188,17 @@ class Evaluations:
         """X (N, D), log ℓ (N,) and numbers of their proposals (N,) of the certificate points."""
         mine = ~self.is_training
         return self.X[mine], self.log_l[mine], self.drawn_from[mine]
+
+    @property
+    def scarce_share(self) -> float:
+        """Mass that may lie in parts of positive likelihood that no draw of the prior has met, relative to that found.
+
+        After F draws of positive likelihood the next is of another part with a chance of about 1/(F + 1). Where most of
+        the prior is feasible, parts are no islands, and looks find what there is: it is counted from SCARCE on.
+        """
+        if self.n_infeasible <= SCARCE * self.n_starts:
+            return 0.0
+        return 1.0 / (self.n_starts - self.n_infeasible + 1)
 
     @property
     def log_floor(self) -> float:

@@ -117,9 +117,8 @@ class Explorer:
             learn=learn,
         )
         self.temperature, self.top, self.top_joint = temperature, top, float(np.max(log_p[keep]))
-        if len(blocked):
-            length = self.border.length if self.border is not None else None
-            self.border = fit_border(Y[keep], blocked, length, learn=learn)
+        length = self.border.length if self.border is not None else None
+        self.border = fit_border(Y[keep], blocked, length, learn=learn) if len(blocked) else None
 
     def _turn(self, temperature: float) -> Array | None:
         """Axes of the interactions, (D, D), or None: a hot search asks for a direction, which it has without them."""

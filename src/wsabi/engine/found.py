@@ -75,6 +75,11 @@ class Found:
         return total_log_mass(self.explorers)
 
     @property
+    def log_cold(self) -> float:
+        """The same in those that have arrived: of a hot one log_z is no mass."""
+        return total_log_mass([explorer for explorer in self.explorers if explorer.is_cold])
+
+    @property
     def heat(self) -> float:
         """Nats that a search which has not arrived may still be below the mass: tD at temperature t, zero at one.
 

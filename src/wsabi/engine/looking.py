@@ -100,6 +100,14 @@ class Search:
         dim = self.measure.dim
         self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
 
+    def forget(self) -> None:
+        """Go on with an explorer that has seen nothing yet; a climbed one keeps its q."""
+        fresh = Explorer(self.measure, self.explorer.rng, greedy=self.explorer.greedy)
+        if self.climbed or not self.from_prior:
+            fresh.frame = self.explorer.frame
+        self.explorer = fresh
+        self._matched_at, self._calm_since, self._cold_since = 0, None, None
+
     def skip_design(self) -> None:
         """Go on without what is left of the design, or not told yet."""
         self.design, self.n_handed = [], 0

@@ -174,6 +174,11 @@ class Lookout:
         self.search = self._echo_search()
         return True
 
+    def forget_heat(self) -> None:
+        """Let a look that is still hot begin anew with the data it has, some of which have turned out to mean zero."""
+        if self.search is not None and self.search.explorer.temperature > 1.0:
+            self.search.forget()
+
     def prepare_images(self) -> None:
         """Queue mirror images of the regions known."""
         self.images.prepare(self.found, *self.data.training_joint())
