@@ -62,8 +62,8 @@ class AdaptiveModel:
         self.rng = rng
         self.tol = 0.0
         self.data = Evaluations(measure)
-        self._kinds = [0] * measure.dim if kinds is None else kinds
-        self.lookout = Lookout(measure, self.data, rng, self._kinds, budget, settings.certify)
+        kinds = [0] * measure.dim if kinds is None else kinds
+        self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.certify)
         self.regions: Regions | None = None
         self._proposals: list[Proposal] = []
         self._matched_n = 0  # training data when q was last matched
@@ -156,7 +156,8 @@ class AdaptiveModel:
         self.data.release_fresh()
         self.regions, self._proposals, self._surprise = None, [], None
         self._matched_n = self._asked_at = 0
-        self.lookout = Lookout(self.measure, self.data, self.rng, self._kinds, self.budget, self.settings.certify)
+        kinds = self.lookout.images.kinds
+        self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.certify)
 
     def _is_surprise(self, i: int, regions: Regions) -> bool:
         """Whether fresh point i holds a tenth of Z by itself and lies outside the bulk of every region."""

@@ -14,9 +14,8 @@ __all__ = ["Evaluations"]
 
 SAME = 3  # equal values at as many points are no accident
 CLIFF = 1e3  # times as far below the best as the next is no slope: points would lie thirty times further from a mode
-
 SCARCE = 0.75  # of the prior infeasible: a draw of positive likelihood is the exception
-NEGLIGIBLE = 10.0  # nats below the mass found: even over all of the prior it would be a twenty-thousandth of it
+DEEP = 10.0  # nats below the mass found: even over all of the prior it would be a twenty-thousandth of it
 
 
 def _out_of_sight(dim: int) -> float:
@@ -111,7 +110,7 @@ class Evaluations:
         if len(values) < 2:
             return None
         dim, drop = self.measure.dim, values[-1] - values[0]
-        if drop < _out_of_sight(dim) and values[0] - self.offset > log_mass - NEGLIGIBLE:
+        if drop < _out_of_sight(dim) and values[0] - self.offset > log_mass - DEEP:
             return None
         is_cliff = len(values) > dim + 2 and drop > CLIFF * (values[-1] - values[1])
         return float(values[0]) if is_cliff or counts[0] >= SAME else None
