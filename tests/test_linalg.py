@@ -27,6 +27,9 @@ def test_factor_and_solves_match_numpy() -> None:
         assert _linalg.solve_lower(L, B).shape == B.shape
         assert_allclose(_linalg.solve_lower(L, B), np.linalg.solve(L, B), rtol=1e-11)
         assert_allclose(_linalg.solve_upper(L, B), np.linalg.solve(L.T, B), rtol=1e-11)
+    inverse = _linalg.inverse_lower(L)
+    assert_allclose(inverse, np.linalg.inv(L), rtol=1e-11, atol=1e-13)
+    assert_allclose(_linalg.multiply_lower(inverse, b), np.linalg.solve(L, b), rtol=1e-11)
     assert_allclose(_linalg.log_det(L), np.linalg.slogdet(A)[1], rtol=1e-13)
     assert_allclose(_linalg.inverse_from_cholesky(L), np.linalg.inv(A), rtol=1e-11, atol=1e-13)
 
@@ -41,6 +44,8 @@ def test_inputs_are_left_alone() -> None:
     _linalg.inverse_triangle(L)
     _linalg.solve_lower(L, b)
     _linalg.solve_upper(L, b)
+    _linalg.inverse_lower(L)
+    _linalg.multiply_lower(L, b)
     assert_array_equal(A, kept)
     assert_array_equal(L, L_kept)
     assert_array_equal(b, np.ones((5, 2)))
@@ -68,6 +73,8 @@ def test_a_matrix_that_is_no_covariance_is_refused() -> None:
     with pytest.raises(NumericalError, match="not positive definite"):
         _linalg.jittered_cholesky(np.full((2, 2), np.nan))
     singular = np.diag([1.0, 0.0])
+    with pytest.raises(NumericalError, match="singular at row 2"):
+        _linalg.inverse_lower(singular)
     for solve in (_linalg.solve_lower, _linalg.solve_upper):
         with pytest.raises(NumericalError, match="singular at row 2"):
             solve(singular, np.ones(2))

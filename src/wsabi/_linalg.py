@@ -21,10 +21,12 @@ __all__ = [
     "cholesky",
     "gaussian_exponent",
     "inverse_from_cholesky",
+    "inverse_lower",
     "inverse_triangle",
     "jittered_cholesky",
     "log_det",
     "lower_positions",
+    "multiply_lower",
     "pairwise_squares",
     "solve_lower",
     "solve_upper",
@@ -101,6 +103,24 @@ def solve_upper(L: Array, B: Array) -> Array:
     if info != 0:
         raise NumericalError(f"triangular factor is singular at row {info}.")
     return np.asarray(X)
+
+
+def inverse_lower(L: Array) -> Array:
+    """L⁻¹, (N, N), for lower L: for :func:`multiply_lower` with many columns, in place of as many solves."""
+    inverse, info = lapack.dtrtri(L, lower=1)
+    if info != 0:
+        raise NumericalError(f"triangular factor is singular at row {info}.")
+    return np.asarray(inverse)
+
+
+def multiply_lower(L: Array, B: Array) -> Array:
+    """L B for lower L (N, N) and B (N, M).
+
+    With L⁻¹ at hand this takes a third of the time of :func:`solve_lower` for the hundreds of columns of a prediction:
+    OpenBLAS multiplies by a triangle at the speed of any product, but solves at a third of it. Round-off of both grows
+    with the condition of L.
+    """
+    return np.asarray(blas.dtrmm(1.0, L, B, lower=1))
 
 
 def log_det(L: Array) -> float:

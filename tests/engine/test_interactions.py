@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from wsabi.engine import interactions as module
 from wsabi.engine.interactions import Pairs, interactions
 
 
@@ -32,14 +30,6 @@ def test_it_is_a_covariance_of_unit_variance(dim: int, n: int, seed: int) -> Non
     k = interactions(U, U)
     assert_allclose(np.diag(k), 1.0, rtol=1e-12)
     assert np.min(np.linalg.eigvalsh(k)) > -1e-12 * n
-
-
-def test_blocks_are_put_together_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    U, V = rng.standard_normal((23, 3)), rng.standard_normal((7, 3))
-    whole = interactions(U, V)
-    monkeypatch.setattr(module, "BLOCK", 15)  # two rows at a time, and one left over
-    assert_allclose(interactions(U, V), whole, rtol=1e-14)
 
 
 def test_pairs_are_the_lower_triangle_of_the_same_kernel() -> None:

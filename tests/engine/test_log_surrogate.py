@@ -85,6 +85,73 @@ def test_prediction_is_that_of_the_textbook_gp(dim: int) -> None:
     assert_array_equal(surrogate.mean(P), mean)
 
 
+@pytest.mark.parametrize("dim", [1, 4])
+def test_the_kernel_is_the_same_in_blocks(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    surrogate, Y, _, _ = fitted(dim)
+    P = np.random.default_rng(3).standard_normal((23, dim))
+    whole = surrogate.predict(P)
+    monkeypatch.setattr(log_surrogate, "BLOCK", 2 * len(Y) + 1)  # two rows at a time, and one left over
+    assert_allclose(surrogate.predict(P), whole, rtol=1e-12, atol=1e-12)
+
+
+# -- more data, and without some of them ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_more_data_are_as_good_as_all_at_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without jitter, which follows the mean diagonal of what is factored at once."""
+    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+    surrogate, Y, values, noise = fitted(dim)
+    P = np.random.default_rng(3).standard_normal((15, dim))
+    first = fit_log_surrogate(
+        Y[:7], values[:7], noise[:7], temperature=TEMPERATURE, turn=a_turn(dim), theta=a_theta(dim), learn=False
+    )
+    longer = first.extended(Y[7:9], values[7:9], noise[7:9]).extended(Y[9:], values[9:], noise[9:])
+    assert_allclose(longer.L, surrogate.L, rtol=1e-9, atol=1e-9)
+    assert_allclose(longer.weights, surrogate.weights, rtol=1e-8, atol=1e-8)
+    assert_allclose(longer.predict(P), surrogate.predict(P), rtol=1e-8, atol=1e-8)
+    assert_allclose(first.predict(P)[0], first.mean(P), rtol=1e-12)  # and the first is as it was
+
+
+def test_a_datum_given_twice_without_noise_is_a_numerical_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+    surrogate, Y, values, _ = fitted(3)
+    with pytest.raises(NumericalError):
+        surrogate.extended(np.repeat(Y[:1] + 0.1, 2, axis=0), np.repeat(values[:1], 2), np.full(2, -1e-9))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_predictions_without_some_data_are_those_of_a_fit_without_them(
+    dim: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each group of the last eight rows, of one, two, three and no rows, at points elsewhere and at the data."""
+    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+    surrogate, Y, values, noise = fitted(dim)
+    P = np.concatenate([np.random.default_rng(3).standard_normal((9, dim)), Y])
+    groups = [np.array(rows, dtype=np.intp) for rows in ([2], [7, 0], [1, 5, 6], [])]
+    means, variances = surrogate.predict_without(P, groups, 8)
+    for rows, mean, variance in zip(groups, means, variances, strict=True):
+        kept = np.setdiff1d(np.arange(len(Y)), len(Y) - 8 + rows)
+        without = fit_log_surrogate(
+            Y[kept],
+            values[kept],
+            noise[kept],
+            temperature=TEMPERATURE,
+            turn=a_turn(dim),
+            theta=a_theta(dim),
+            learn=False,
+        )
+        assert_allclose((mean, variance), without.predict(P), rtol=1e-8, atol=1e-8)
+
+
+def test_without_any_last_data_there_is_nothing_to_leave_out() -> None:
+    surrogate, Y, _, _ = fitted(2)
+    none = np.empty(0, dtype=np.intp)
+    means, variances = surrogate.predict_without(Y + 0.3, [none, none], 0)
+    assert_array_equal(means, np.stack(2 * [surrogate.predict(Y + 0.3)[0]]))
+    assert_array_equal(variances, np.stack(2 * [surrogate.predict(Y + 0.3)[1]]))
+
+
 @pytest.mark.parametrize("dim", [1, 3])
 def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
     """−log N(y; 0, K) − log p(θ), up to constants that θ does not enter."""

@@ -11,13 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky, inverse_from_cholesky, solve_lower, solve_upper, square_distances
-from wsabi._types import Array
-from wsabi.engine.interactions import Pairs, interactions
+from wsabi._linalg import (
+    NumericalError,
+    cholesky,
+    gaussian_exponent,
+    inverse_from_cholesky,
+    inverse_lower,
+    multiply_lower,
+    solve_lower,
+    solve_upper,
+)
+from wsabi._types import Array, Indices
+from wsabi.engine.interactions import BLOCK, Pairs, interactions
 
 __all__ = ["LogSurrogate", "Theta", "fit_log_surrogate"]
 
@@ -103,15 +113,36 @@ class LogSurrogate:
 
     def _kernel(self, P: Array) -> Array:
         """k(p_m, y_n), (M, N)."""
-        scale, curvature, *sigma = np.exp(self.theta.scales)
+        lengths = np.exp(self.theta.lengths)
+        A, B = P / lengths, self.Y / lengths
+        U, V = self._turned(P), self._turned(self.Y)
+        k = np.empty((len(P), len(self.Y)))
+        rows = max(1, BLOCK // max(len(self.Y), 1))
+        for start in range(0, len(P), rows):
+            block = slice(start, start + rows)
+            k[block] = self._kernel_block(P[block], A[block], B, U[block], V)
+        return k
+
+    def _turned(self, P: Array) -> Array:
+        """The parameters at P (M, D) in units of their h, (M, D); (M, 0) without interactions."""
+        return np.empty((len(P), 0)) if self.turn is None else P @ (self.turn.T / np.exp(self.theta.sides))
+
+    def _kernel_block(self, P: Array, A: Array, B: Array, U: Array, V: Array) -> Array:
+        """The kernel between P and Y, which in units of l are A and B, and as parameters in units of h U and V."""
+        log_scale, log_curvature, *log_sigma = self.theta.scales
+        k = gaussian_exponent(A, B, 2.0 * log_scale)
+        np.exp(k, out=k)
         inner = P @ self.Y.T
-        k = scale**2 * _smooth(P, self.Y, self.theta.lengths)
-        k += np.square(0.5 * curvature * inner)
-        k += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
+        quadratic = (0.25 * math.exp(2.0 * log_curvature)) * inner
+        quadratic += (self.temperature * SLOPE_SD) ** 2
+        quadratic *= inner
+        quadratic += (self.temperature * OFFSET_SD) ** 2
+        k += quadratic
         if self.turn is not None:
-            turn = self.turn.T / np.exp(self.theta.sides)
-            k += sigma[0] ** 2 * interactions(P @ turn, self.Y @ turn)
-        return np.asarray(k)
+            p = interactions(U, V)
+            p *= math.exp(2.0 * log_sigma[0])
+            k += p
+        return k
 
     def mean(self, P: Array) -> Array:
         """Predictive mean, (M,), at P (M, D)."""
@@ -119,20 +150,76 @@ class LogSurrogate:
 
     def predict(self, P: Array) -> tuple[Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D)."""
-        scale, curvature, *sigma = np.exp(self.theta.scales)
+        mean, variance, _ = self._posterior(P)
+        return mean, variance
+
+    def _posterior(self, P: Array) -> tuple[Array, Array, Array]:
+        """Predictive mean and variance, (M,) each, and L⁻¹k(Y, P), (N, M), at P (M, D)."""
         k = self._kernel(P)
-        V = solve_lower(self.L, k.T)
+        V = multiply_lower(self._inverse, k.T)
+        explained = np.einsum("mn,mn->m", V.T, V.T)
+        # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
+        return k @ self.weights, np.maximum(self._prior_variance(P) - explained, 1e-8), V
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """L⁻¹, (N, N)."""
+        return inverse_lower(self.L)
+
+    def _prior_variance(self, P: Array) -> Array:
+        """k(p_m, p_m), (M,)."""
+        scale, curvature, *sigma = np.exp(self.theta.scales)
         squares = np.square(P).sum(axis=1)
         prior = scale**2 + sum(s**2 for s in sigma) + np.square(0.5 * curvature * squares)
-        prior += self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares)
-        # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
-        return k @ self.weights, np.maximum(prior - np.square(V).sum(axis=0), 1e-8)
+        return np.asarray(prior + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares))
 
+    # -- more data, and without some of them --------------------------------------------------------------------------
 
-def _smooth(A: Array, B: Array, log_lengths: Array) -> Array:
-    """exp(−½ Σ_d (a_d − b_d)²/l_d²), (N, M), for A (N, D) and B (M, D)."""
-    lengths = np.exp(log_lengths)
-    return np.exp(-0.5 * square_distances(A / lengths, B / lengths))
+    def extended(self, Y: Array, values: Array, noise: Array) -> LogSurrogate:
+        """The same with more data: values (R,) at Y (R, D) with noise variances (R,), as its last rows.
+
+        With K = L Lᵀ of the old data, the factor of all is ((L, 0), (S, L')): S = k(Y', Y)L⁻ᵀ and
+        L'L'ᵀ = k(Y', Y') − SSᵀ.
+
+        Raises
+        ------
+        NumericalError
+            If the kernel matrix cannot be factored.
+        """
+        n, rows = len(self.Y), len(Y)
+        S = solve_lower(self.L, self._kernel(Y).T).T
+        K = replace(self, Y=Y)._kernel(Y)
+        diagonal = np.diag_indices(rows)
+        K[diagonal] += noise + JITTER * float(np.mean(K[diagonal]))
+        L = np.zeros((n + rows, n + rows), order="F")
+        L[:n, :n], L[n:, :n], L[n:, n:] = self.L, S, cholesky(K - S @ S.T)
+        half = self.L.T @ self.weights  # L⁻¹ of the old values
+        half = np.concatenate([half, solve_lower(L[n:, n:], values - S @ half)])
+        return replace(self, Y=np.concatenate([self.Y, Y]), L=L, weights=solve_upper(L, half))
+
+    def predict_without(self, P: Array, groups: Sequence[Indices], last: int) -> tuple[Array, Array]:
+        """Predictive means and variances, (G, M) each, at P (M, D), each without one group of the ``last`` rows.
+
+        With C = K⁻¹, c = Ck(Y, p) and w = C·values, of which f are the rows of a group, counted among the last,
+
+            m₋f = m − c_fᵀ C_ff⁻¹ w_f,   v₋f = v + c_fᵀ C_ff⁻¹ c_f
+
+        (Rasmussen & Williams 2006, section 5.4.2, for more than one row and elsewhere than at the row itself.) Of the
+        last rows C = L'⁻ᵀL'⁻¹ and c = L'⁻ᵀV', with L' and V' the last rows of L and of L⁻¹k. With C_ff = RRᵀ both are
+        sums over R⁻¹c_f and R⁻¹w_f.
+        """
+        mean, variance, V = self._posterior(P)
+        means, variances = np.empty((len(groups), len(P))), np.empty((len(groups), len(P)))
+        L = np.asfortranarray(self.L[len(self.L) - last :, len(self.L) - last :])
+        C = inverse_from_cholesky(L) if last else L
+        c = solve_upper(L, V[len(V) - last :]) if last else V[:0]
+        w = self.weights[len(self.weights) - last :]
+        for g, rows in enumerate(groups):
+            R = np.linalg.cholesky(C[np.ix_(rows, rows)])
+            half_c, half_w = np.linalg.solve(R, c[rows]), np.linalg.solve(R, w[rows])
+            np.subtract(mean, half_w @ half_c, out=means[g])
+            np.add(variance, np.einsum("rm,rm->m", half_c, half_c), out=variances[g])
+        return means, variances
 
 
 @dataclass(frozen=True)
@@ -178,8 +265,10 @@ class _Data:
 
     def matrices(self, theta: Theta, jitter: float = JITTER) -> _Matrices:
         """The kernel matrix with noise, and its parts."""
-        scale, curvature, *sigma = np.exp(theta.scales)
-        smooth = scale**2 * _smooth(self.Y, self.Y, theta.lengths)
+        _, curvature, *sigma = np.exp(theta.scales)
+        Y = self.Y / np.exp(theta.lengths)
+        smooth = gaussian_exponent(Y, Y, 2.0 * theta.scales[0])
+        np.exp(smooth, out=smooth)
         quadratic = np.square(0.5 * curvature * self.inner)
         K = smooth + quadratic + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * self.inner)
         diagonal = K.ravel()[:: len(K) + 1]
@@ -244,17 +333,18 @@ def _learn(data: _Data, warm: Theta | None) -> Theta:
     centre, reach = prior.vector, data.each(LENGTH_REACH, LENGTH_REACH, SCALE_REACH).vector
     low, high = centre - reach, centre + reach
     starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
-    values = [_objective(data, vector)[0] for vector in starts]
-    start = starts[int(np.argmin(values))]
+    known = [_objective(data, vector) for vector in starts]
+    best = int(np.argmin([value for value, _ in known]))
+    start, (least, slope) = starts[best], known[best]
     found = minimize(
-        lambda vector: _objective(data, vector),
+        lambda vector: (least, slope.copy()) if np.array_equal(vector, start) else _objective(data, vector),
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(low, high, strict=True)),
         options={"maxiter": 20, "ftol": 1e-5},
     )
-    return prior.like(np.asarray(found.x) if found.fun <= min(values) else start)
+    return prior.like(np.asarray(found.x) if found.fun <= least else start)
 
 
 def _factor(data: _Data, theta: Theta) -> Array:

@@ -64,8 +64,11 @@ class Students:
 
     def distances(self, X: Array) -> Array:
         """δ_kn = (x_n − μ_k)ᵀΣ_k⁻¹(x_n − μ_k), (K, N), at X (N, D)."""
-        white = (X - self.means[:, None, :]) @ self._whiteners
-        return np.asarray(np.einsum("knd,knd->kn", white, white))  # a sum over a short last axis is slow in NumPy
+        # One product for all components, with the N along the last axis, is three times as quick as K small ones.
+        white = np.concatenate(self._whiteners, axis=1).T @ np.ascontiguousarray(X.T)
+        white -= np.einsum("kd,kde->ke", self.means, self._whiteners).reshape(-1, 1)
+        white *= white
+        return np.asarray(white.reshape(*self.means.shape, len(X)).sum(axis=1))
 
     def log_terms(self, X: Array, distances: Array | None = None) -> Array:
         """log w_k t_ν(x_n; μ_k, Σ_k), (K, N)."""
@@ -119,8 +122,7 @@ def fit_students(X: Array, weights: Array, components: int, rng: np.random.Gener
         pull = shares * (DEGREES + dim) / (DEGREES + delta)  # a Student density counts far points less
         totals = shares.sum(axis=1)
         means = (pull @ X) / np.maximum(pull.sum(axis=1), 1e-300)[:, None]
-        centred = X - means[:, None, :]
-        covs = np.swapaxes(centred, 1, 2) @ (centred * pull[:, :, None])
+        covs = np.stack([(X - mean).T @ ((X - mean) * w[:, None]) for mean, w in zip(means, pull, strict=True)])
         covs = (covs + prior_count * part) / (totals + prior_count)[:, None, None]
         kept = totals * n_effective > dim
         if not np.any(kept):
