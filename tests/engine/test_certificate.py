@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from scipy import stats
 from wsabi._linalg import NumericalError
 from wsabi.engine import certificate
 from wsabi.engine.certificate import MIN_POINTS, Effort, certify
-from wsabi.engine.explorer import Explorer
+from wsabi.engine.crossfit import CrossFit
+from wsabi.engine.explorer import RESOLUTION, Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
@@ -85,7 +86,7 @@ def test_an_integral_that_draws_cannot_do_is_refined(monkeypatch: pytest.MonkeyP
 
     assert ask(Effort(300, 300, 0.0, refine=0.0)) == 1
     assert ask(Effort(300, 300, 0.0, refine=math.inf)) == 0
-    share = certificate._models(regions, proposal, np.random.default_rng(1), 300)
+    share = certificate._models(regions, certificate._Draws.of(proposal, 300, np.random.default_rng(1)))
     assert ask(Effort(300, 300, 0.0, refine=0.9 * share.surrogate_error / share.least_claim)) == 1
     assert ask(Effort(300, 300, 0.0, refine=1.1 * share.surrogate_error / share.least_claim)) == 0
 
@@ -99,6 +100,121 @@ def test_fresh_estimate_is_unbiased_for_any_fixed_share(share: float, monkeypatc
     assert {run.wsabi_share for run in runs} == {share}
     z = np.array([math.exp(run.fresh_log_z) for run in runs])
     assert abs(z.mean() - math.exp(TRUTH)) < stats.norm.isf(0.5e-6) * z.std() / math.sqrt(len(z))
+
+
+def cross_fitted(regions: Regions, n: int, seed: int, function: Function, n_draws: int = 300) -> Certificate:
+    """The certificate from n fresh points that are data of the surrogates as well."""
+    proposal = Proposal(regions.measure, regions)
+    rng = np.random.default_rng(seed)
+    X = proposal.sample(n, rng)
+    crossfit = CrossFit.of(regions, X, function(X), n)
+    effort = Effort(n_draws, n_draws, 0.0, refine=math.inf)
+    return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, effort, crossfit)
+
+
+def rippled(X: np.ndarray) -> np.ndarray:
+    return log_l(X) + 0.8 * np.sin(7.0 * X[:, 0])
+
+
+def test_no_draw_carries_more_of_an_integral_than_the_root_of_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A surrogate that soars in one place of a hundred: held to √N times its mean there, and at fresh points alike."""
+    regions = regions_of(log_l)
+    soaring = regions.surrogate
+    place = 2.2
+
+    def surrogate(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        log_m, sd = soaring(X)
+        return log_m + np.where(np.abs(X[:, 0] - place) < 0.01, 20.0, 0.0), sd
+
+    monkeypatch.setattr(regions, "surrogate", surrogate)
+    monkeypatch.setattr(certificate, "_best_share", lambda first, second: 0.0)
+    proposal = Proposal(regions.measure, regions)
+    rng = np.random.default_rng(0)
+    draws = certificate._Draws.of(proposal, 1000, rng)
+    soared = np.abs(draws.X[:, 0] - place) < 0.01
+    assert 1 <= np.sum(soared) <= 5
+    models = certificate._models(regions, draws)
+    ratio = np.exp(np.minimum(surrogate(draws.X)[0] - draws.log_p - models.log_unit, draws.log_cap))
+    assert_allclose(models.surrogate, proposal.mean_of(ratio, draws.X, draws.log_p)[0], rtol=1e-9)
+    X = np.array([[place], [0.3]])
+    log_p = proposal.log_pdf(X)
+    residuals = certificate._surrogate_residuals(
+        models, CrossFit.without_any(regions, 2), draws, X, np.full(2, -np.inf), log_p
+    )
+    assert_allclose(residuals[0], -math.sqrt(1000), rtol=1e-9)
+    assert_allclose(residuals[1], -np.exp(surrogate(X[1:])[0] - log_p[1:] - models.log_unit)[0], rtol=1e-9)
+
+
+def test_points_that_are_data_too_leave_the_estimate_unbiased() -> None:
+    """Mean of 200 replicates of 12 points, of a rippled likelihood of which five points know little; false alarm 1e-6.
+
+    Surrogates that had seen the point which they are compared with would be 13 standard errors off.
+    """
+    x = np.linspace(-9.0, 9.0, 20_001)
+    truth = float(np.sum(np.exp(rippled(x[:, None])) * stats.norm.pdf(x))) * (x[1] - x[0])
+    regions = regions_of(rippled, n=5)
+    proposal = Proposal(regions.measure, regions)
+    z = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        X = proposal.sample(12, rng)
+        log_p = proposal.log_pdf(X)
+        crossfit = CrossFit.of(regions, X, rippled(X), 12)
+        draws = certificate._Draws.of(proposal, 3000, rng)
+        models = certificate._models(crossfit.regions, draws)
+        log_weights = rippled(X) + regions.measure.log_pdf(X) - log_p
+        residuals = certificate._surrogate_residuals(models, crossfit, draws, X, log_weights, log_p)
+        z.append(math.exp(models.log_unit) * (models.surrogate + residuals.mean()))
+    assert abs(np.mean(z) - truth) < stats.norm.isf(0.5e-6) * np.std(z) / math.sqrt(len(z))
+
+
+def test_points_that_are_data_too_make_a_better_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The surrogates' integral of the ripples, of which eight points know little, is ten times as good with 40 more."""
+    monkeypatch.setattr(certificate, "_best_share", lambda first, second: 0.0)
+    regions = regions_of(rippled, n=8)
+    x = np.linspace(-9.0, 9.0, 20_001)
+    truth = math.log(float(np.sum(np.exp(rippled(x[:, None])) * stats.norm.pdf(x))) * (x[1] - x[0]))
+    alone = [certified(regions, 40, seed, rippled, n_draws=1000).model_log_z - truth for seed in range(20)]
+    told = [cross_fitted(regions, 40, seed, rippled, n_draws=1000).model_log_z - truth for seed in range(20)]
+    assert np.median(np.abs(told)) < 0.1 * np.median(np.abs(alone))
+
+
+def overconfidence_of(regions: Regions) -> float:
+    proposal = Proposal(regions.measure, regions)
+    X = proposal.sample(40, np.random.default_rng(0))
+    log_weights = log_l(X) + regions.measure.log_pdf(X) - proposal.log_pdf(X)
+    return certificate._overconfidence(CrossFit.without_any(regions, 40), X, log_l(X), log_weights)
+
+
+def test_overconfidence_is_the_size_of_errors_in_units_of_their_sds() -> None:
+    """A surrogate told 0.05 nats too much, with sds below a thousandth, is overconfident by fifty; a right one not."""
+    assert overconfidence_of(regions_of(log_l)) < 1.5
+    assert_allclose(overconfidence_of(regions_of(log_l, misled=0.05)), 0.05 / RESOLUTION, rtol=0.1)
+
+
+@pytest.mark.parametrize(("factor", "unmet"), [(1.0, 0.1), (2.0, 0.2), (3.0, 0.3), (50.0, 0.3)])
+def test_an_overconfident_surrogate_claims_more_error(factor: float, unmet: float) -> None:
+    """The models' sd in proportion; what fresh points may not have met up to three times."""
+    models = certificate._Models(0.0, 1.0, 0.0, None, 0.0, 0.1 / certificate.LEFT_OVER, overconfidence=factor)
+    assert_allclose(models.combined(0.0, by_fresh=True)[1], (0.1 * factor) ** 2)
+    assert_allclose(models.unmet, unmet)
+
+
+def test_without_likelihood_there_is_nothing_to_be_overconfident_about() -> None:
+    regions = regions_of(log_l)
+    nothing = np.full(3, -np.inf)
+    assert certificate._overconfidence(CrossFit.without_any(regions, 3), np.zeros((3, 1)), nothing, nothing) == 1.0
+
+
+@given(st.integers(100, 5000), st.floats(1e-3, 1e3))
+def test_as_many_draws_as_the_error_asks_for(n: int, ratio: float) -> None:
+    """The error of n draws falls to 0.25 of the claim with n(ratio/0.25)²; more than n, and no more than ``most``."""
+    effort = Effort(100, 16_000, 0.25, refine=math.inf)
+    models = certificate._Models(0.0, 1.0, ratio * 0.35, None, 0.0, 1.0)
+    models = replace(models, surrogate_error=ratio * models.least_claim)
+    after = effort.draws_after(n, models)
+    assert min(1.4 * n, effort.most) <= after <= effort.most
+    assert after == effort.most or after >= n * (ratio / 0.25) ** 2
 
 
 def test_choosing_the_share_costs_little_and_the_error_bar_matches_the_spread() -> None:

@@ -206,16 +206,19 @@ CLOSE = np.array([[0.7, 0.3, -0.4, 0.2], [0.74, 0.32, -0.4, 0.25]])  # of width 
 
 
 def test_two_modes_close_together_are_not_taken_for_one_from_afar() -> None:
-    """With a tolerance of a quarter of a temperature all later looks end with their design, and log 2 is missing."""
+    """With a tolerance of a quarter of a temperature later looks end with their design, and log 2 is missing.
+
+    Then three runs of five were wrong, and six of eight are right once in twenty times. Of 96 runs with the tolerance
+    as it is four were wrong: fewer than six of eight are right once in three hundred times.
+    """
 
     def log_l(X: np.ndarray) -> np.ndarray:
         squares = np.square(X[:, None, :] - CLOSE).sum(axis=2)
         return np.asarray(np.logaddexp.reduce(-0.5 * squares / 0.003**2, axis=1))
 
     truth = 4.0 * math.log(0.003) + float(np.logaddexp.reduce(-0.5 * np.square(CLOSE).sum(axis=1) / (1.0 + 0.003**2)))
-    for seed in range(3):
-        result = wsabi.integrate(log_l, wsabi.Gaussian(np.zeros(4)), rng=seed, vectorized=True)
-        assert abs(result.log_z - truth) < max(0.05, 2.0 * result.log_z_std)
+    runs = [wsabi.integrate(log_l, wsabi.Gaussian(np.zeros(4)), rng=seed, vectorized=True) for seed in range(8)]
+    assert sum(abs(run.log_z - truth) < max(0.05, 2.0 * run.log_z_std) for run in runs) >= 6
 
 
 # -- enough looks -----------------------------------------------------------------------------------------------------

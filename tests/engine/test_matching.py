@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 import wsabi
 from wsabi.engine import explorer as module
-from wsabi.engine.explorer import Explorer
+from wsabi.engine.explorer import LAST_DATA, MAX_DATA, Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search
 from wsabi.measures import Gaussian
@@ -62,21 +63,18 @@ def test_a_hot_search_does_not_lose_sight_of_its_best_points(hot: bool) -> None:
     assert (set(kept) >= {30, 31, 32}) == hot
 
 
-def test_of_too_many_data_the_best_half_is_kept_and_an_even_choice_of_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_too_many_data_the_best_half_is_kept_and_an_even_choice_of_the_rest() -> None:
     """The low ones are walls: without them nothing tells the surrogate that it must not rise again."""
-    monkeypatch.setattr(module, "MAX_DATA", 40)
     explorer = Explorer(Gaussian(np.zeros(2)), np.random.default_rng(0))
     explorer.temperature = 1.0
     log_p = -np.random.default_rng(1).permutation(200).astype(float)
-    kept = explorer._relevant(np.random.default_rng(2).standard_normal((200, 2)), log_p)
+    kept = explorer._relevant(np.random.default_rng(2).standard_normal((200, 2)), log_p, 40)
     ranks = np.sort(-log_p[kept])
     assert len(kept) == len(set(kept)) == 40
     assert list(ranks[:20]) == list(range(20))
     assert ranks[-1] == 199
     assert np.all(np.diff(ranks[20:]) < 11)  # 180 ranks in 19 steps
-    few = explorer._relevant(np.random.default_rng(2).standard_normal((30, 2)), log_p[:30])
+    few = explorer._relevant(np.random.default_rng(2).standard_normal((30, 2)), log_p[:30], 40)
     assert sorted(few) == list(range(30))
 
 
@@ -183,3 +181,19 @@ def test_a_valley_that_narrows_on_the_way_down_is_followed_to_its_end(seed: int)
     ridge = np.linalg.solve(precision, scale / noise**2 * A.T @ y)
     away = search.explorer.frame.mean[:-1] - ridge
     assert away @ precision @ away < dim
+
+
+def test_a_last_surrogate_has_more_data_than_it_has_learnt_from() -> None:
+    """θ is that of MAX_DATA of them, as before; the surrogate has all 600, or LAST_DATA of 1100."""
+    X = np.random.default_rng(0).standard_normal((1100, 2))
+    log_l = -np.square(X).sum(axis=1) + 0.1 * np.sin(4.0 * X[:, 0])
+    explorer = Explorer(Gaussian(np.zeros(2)), np.random.default_rng(1))
+    explorer.fit(X[:600], log_l[:600], learn=True)
+    assert explorer.surrogate is not None
+    assert len(explorer.surrogate.Y) == MAX_DATA
+    last, most = explorer.relearnt(X[:600], log_l[:600]).surrogate, explorer.relearnt(X, log_l).surrogate
+    assert last is not None
+    assert most is not None
+    assert (len(last.Y), len(most.Y)) == (600, LAST_DATA)
+    explorer.fit(X[:600], log_l[:600], learn=True)
+    assert_allclose(last.theta.vector, explorer.surrogate.theta.vector, rtol=1e-9)

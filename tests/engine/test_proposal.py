@@ -190,6 +190,16 @@ def test_further_controls_are_taken_less_their_mean() -> None:
     assert proposal.mean_of(3.0 + 2.0 * g, X, log_p)[1] > 1e-2
 
 
+def test_many_means_at_once_are_those_of_each() -> None:
+    proposal = a_proposal(2)
+    rng = np.random.default_rng(0)
+    X = proposal.sample(150, rng)
+    log_p, values = proposal.log_pdf(X), rng.standard_normal((4, 150))
+    assert_allclose(
+        proposal.means_of(values, X, log_p), [proposal.mean_of(row, X, log_p)[0] for row in values], rtol=1e-9
+    )
+
+
 def test_equal_components_are_no_obstacle() -> None:
     """Regions found twice give the same columns twice: least squares of least norm has one answer."""
     parts = parts_of(2)

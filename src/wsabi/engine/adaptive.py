@@ -20,6 +20,7 @@ from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.engine.ascent import Slope
 from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
+from wsabi.engine.crossfit import CrossFit
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import Found
 from wsabi.engine.lookout import Lookout
@@ -65,6 +66,7 @@ class AdaptiveModel:
         kinds = [0] * measure.dim if kinds is None else kinds
         self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.certify)
         self.regions: Regions | None = None
+        self.crossfit: CrossFit | None = None
         self._proposals: list[Proposal] = []
         self._matched_n = 0  # training data when q was last matched
         self._n_integrated = 0
@@ -330,10 +332,16 @@ class AdaptiveModel:
                 self._rebuild()
 
     def relearnt(self) -> AdaptiveModel:
-        """The same for a last estimate: a copy whose surrogates have learnt from all training data."""
+        """The same for a last estimate: a copy whose surrogates have learnt from all training data.
+
+        They learn of the fresh points too, each of which is checked without itself.
+        """
         last = copy.copy(self)
         if self.regions is not None:
             last.regions = self.regions.relearnt(*self.lookout.training_data())
+            X, log_l, _ = self.data.fresh()
+            if len(X):
+                last.crossfit = CrossFit.of(last.regions, *self.found.with_images(X, log_l), len(X))
         return last
 
     # -- what is known of Z -------------------------------------------------------------------------------------------
@@ -346,7 +354,7 @@ class AdaptiveModel:
         rng = np.random.default_rng(len(self.X))
         X, log_l, numbers = self.data.fresh()
         log_p = log_mixture(self._proposals, numbers, X)
-        relative = certify(self.regions, self._proposals[-1], X, log_l, log_p, rng, effort)
+        relative = certify(self.regions, self._proposals[-1], X, log_l, log_p, rng, effort, self.crossfit)
         left_out = math.exp(min(self.data.log_floor - relative.log_z, 700.0)) if self.data.floors else 0.0  # at most
         return dataclasses.replace(
             relative,
@@ -366,7 +374,8 @@ class AdaptiveModel:
             raise NumericalError("there are no regions to draw from yet.")
         proposal = self._proposals[-1]
         X = proposal.sample(n, np.random.default_rng(len(self.X)))
-        log_joint = self.regions.surrogate(X)[0]
+        regions = self.regions if self.crossfit is None else self.crossfit.regions
+        log_joint = regions.surrogate(X)[0]
         if not np.any(np.isfinite(log_joint)):
             return self.data.training_joint()
         return X, log_joint - proposal.log_pdf(X)

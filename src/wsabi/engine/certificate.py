@@ -7,42 +7,49 @@ integral I, fixed before the u_j are seen,
 
 and the mean over j has an honest standard error, small where M is close to ℓπ. Two such M are at hand: the WSABI models
 (I in closed form) and the explorers' surrogate of log ℓ (I by cheap Monte Carlo on the surrogate); M is the mean of
-the two weighted a : 1 − a, with the a in [0, 1] whose residuals are smallest. The u_j never enter a model; they choose
-a, one number, which costs the estimate a bias of the order of its variance.
+the two weighted a : 1 − a, with the a in [0, 1] whose residuals are smallest. In the last estimate of a run the
+surrogate has the other fresh points among its data (:mod:`wsabi.engine.crossfit`), an M for every j; no u_j enters the
+model that it checks. They choose a, one number, which costs the estimate a bias of the order of its variance.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
+from wsabi.engine.crossfit import CrossFit
+from wsabi.engine.explorer import RESOLUTION
 from wsabi.engine.pareto import pareto_k
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
+from wsabi.engine.students import truncated
 from wsabi.result import Certificate
 
 __all__ = ["ENOUGH_POINTS", "FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]
 
-RESOLUTION = 1e-3  # nats: the surrogate's own noise on log ℓ (explorer.fit), below which nothing is claimed
 MIN_POINTS = 8  # fresh points below which they have no say: the standard error of a mean of fewer is itself a guess
 ENOUGH_POINTS = 16  # from which on it is known to a fifth, and may end a run
 # Errors of log ℓ average out over a region, but not all: a surrogate is wrong in patches, of which the fresh points may
-# have missed some. What is left of the mean size of its errors is taken as this. Over 30 problems of the study the
-# median error of the surrogate's integral was 0.2 to 0.25 of that mean, as it is for a standard deviation of a third;
-# on yacht raw, some of whose runs have few evaluations left once they have looked, the root mean square was a half.
-LEFT_OVER = 0.4
+# have missed some. What is left of the mean size of its errors, by its own sd and what the fresh points say of that, is
+# taken as this. Over 18 problems of the study the root mean square of the errors of its integral was 0.05 to 0.5 of it,
+# a quarter in the middle, but where modes had been missed.
+LEFT_OVER = 0.35
+# Sds that are too small by more than this are those of another function. What the surrogate errs by then is met with by
+# every fresh point, and is in their spread.
+OVERCONFIDENT = 3.0
 SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
+SOME = 4000  # draws that tell by how much the integral changes without one fresh point: a small number beside it
 NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draws are
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How well the surrogate is integrated: by ``draws`` of p, and by four times as many until they are ``most``, while
-    the error of its integral exceeds the share ``tolerable`` of the least claim; then, where it exceeds the share
+    """How well the surrogate is integrated: by ``draws`` of p, and by as many more as it takes until they are ``most``,
+    while the error of its integral exceeds the share ``tolerable`` of the least claim; then, where it exceeds the share
     ``refine``, by as many of a p that follows the surrogate more closely.
     """  # noqa: D205
 
@@ -50,6 +57,11 @@ class Effort:
     most: int
     tolerable: float
     refine: float
+
+    def draws_after(self, n: int, models: _Models) -> int:
+        """How many draws to try after n: a tenth more than the error at n says, and half as many again at least."""
+        ratio = models.surrogate_error / (self.tolerable * models.least_claim)
+        return min(self.most, max(int(1.5 * n), int(1.1 * n * min(ratio, 100.0) ** 2)))
 
 
 # Is asked for again and again while the run goes on: an error of 0.4 of the least claim adds a thirteenth.
@@ -67,6 +79,7 @@ def certify(
     log_p: Array,
     rng: np.random.Generator,
     effort: Effort = INTERIM,
+    crossfit: CrossFit | None = None,
 ) -> Certificate:
     """Combine the models' integral with the fresh points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
 
@@ -75,17 +88,25 @@ def certify(
     are right. It is weighed against the fresh estimate F ± s by precision, after σ² has been raised to (F − mean)² − s²
     where F says that it was too small, and to what the spread of the residuals, and the largest, say of the size of the
     models' errors. What is weighed is F with its largest residual bounded (:func:`_bound`): one fresh point in a place
-    that p hardly reaches says that there is something, which is in s, but not how much.
+    that p hardly reaches says that there is something, which is in s, but not how much. With a ``crossfit`` the models'
+    integral is that of its surrogate, which has all data.
     """
-    draws = effort.draws
-    models = _models(regions, proposal, rng, draws)
-    while models.surrogate_error > effort.tolerable * models.least_claim and draws < effort.most:
-        draws *= 4
-        models = _models(regions, proposal, rng, draws)
+    crossfit = CrossFit.without_any(regions, len(X)) if crossfit is None else crossfit
+    regions = crossfit.regions
+    draws = _Draws.of(proposal, effort.draws, rng)
+    models = _models(regions, draws)
+    while models.surrogate_error > effort.tolerable * models.least_claim and draws.n < effort.most:
+        draws = _Draws.of(proposal, effort.draws_after(draws.n, models), rng)
+        models = _models(regions, draws)
     if models.surrogate_error > effort.refine * models.least_claim:
-        models = _models(regions, proposal.refined(lambda X: regions.surrogate(X)[0], rng), rng, draws)
-    log_weights = log_l + regions.measure.log_pdf(X) - log_p
-    fresh = _fresh(models, regions, X, log_weights, log_p)
+        draws = _Draws.of(proposal.refined(lambda X: regions.surrogate(X)[0], rng), draws.n, rng)
+        models = _models(regions, draws)
+    fresh = None
+    if len(X) >= MIN_POINTS:
+        log_weights = log_l + regions.measure.log_pdf(X) - log_p
+        models = replace(models, overconfidence=_overconfidence(crossfit, X, log_l, log_weights))
+        by_surrogate = _surrogate_residuals(models, crossfit, draws, X, log_weights, log_p)
+        fresh = _fresh(models, regions, X, log_weights, log_p, by_surrogate)
     share = fresh.share if fresh is not None else models.share_by_claim
     integral, sigma2 = models.combined(share, by_fresh=fresh is not None)
     combined, variance = integral, sigma2
@@ -133,6 +154,7 @@ class _Models:
     surrogate, surrogate_error : integral of the explorers' surrogate, and its Monte Carlo error.
     wsabi, wsabi_variance : mean and variance of Z by the WSABI models; None where they are not to be believed.
     doubt : the surrogate's predictive sd of log ℓ, averaged over its posterior.
+    overconfidence : by how much these sds are too small, as fresh points have it.
     """
 
     log_unit: float
@@ -141,11 +163,12 @@ class _Models:
     wsabi: float | None
     wsabi_variance: float
     doubt: float
+    overconfidence: float = 1.0
 
     @property
     def unmet(self) -> float:
         """What patches of the surrogate's errors that no fresh point has met may add to an integral."""
-        return LEFT_OVER * min(self.doubt, 1.0) * self.surrogate
+        return LEFT_OVER * min(self.doubt * min(self.overconfidence, OVERCONFIDENT), 1.0) * self.surrogate
 
     @property
     def least_claim(self) -> float:
@@ -162,28 +185,57 @@ class _Models:
     def combined(self, share: float, *, by_fresh: bool) -> tuple[float, float]:
         """Integral of the control with that share of WSABI, and the variance of Z about it, by the models alone."""
         wsabi = self.surrogate if self.wsabi is None else self.wsabi
-        own = (share**2) * self.wsabi_variance + ((1.0 - share) * LEFT_OVER * self.doubt * self.surrogate) ** 2
+        by_surrogate = LEFT_OVER * self.doubt * self.overconfidence * self.surrogate
+        own = share**2 * self.wsabi_variance + ((1.0 - share) * by_surrogate) ** 2
         # Where the fresh points have chosen one of the two, its distance from the other is the other's fault.
         chosen = 1.0 - 4.0 * share * (1.0 - share) if by_fresh else 0.0
         misfit = (wsabi - self.surrogate) ** 2
         return share * wsabi + (1.0 - share) * self.surrogate, own + (1.0 - chosen) * misfit
 
 
-def _models(regions: Regions, proposal: Proposal, rng: np.random.Generator, n_draws: int) -> _Models:
+@dataclass(frozen=True)
+class _Draws:
+    """X (N, D), drawn from a proposal, with their log density (N,)."""
+
+    proposal: Proposal
+    X: Array
+    log_p: Array
+
+    @classmethod
+    def of(cls, proposal: Proposal, n: int, rng: np.random.Generator) -> _Draws:
+        """N = n draws."""
+        X = proposal.sample(n, rng)
+        return cls(proposal, X, proposal.log_pdf(X))
+
+    @property
+    def n(self) -> int:
+        """N."""
+        return len(self.X)
+
+    @property
+    def log_cap(self) -> float:
+        """log √N: what M/p is held to, in units of its mean, so that no draw has more than N^−½ of the integral.
+
+        In the manner of truncated importance sampling (Ionides, 2008). What a surrogate has in a place that p hardly
+        reaches, and so no datum, is as a rule of its own making: a tenth of an integral has rested on one of 16,000.
+        """
+        return 0.5 * math.log(self.n)
+
+
+def _models(regions: Regions, draws: _Draws) -> _Models:
     """Integrals of the controls: WSABI's in closed form, the surrogate's by draws of p.
 
     WSABI's is left out where it disagrees with the mean of its integrand over the draws, as weights of both signs that
     have grown huge may integrate to anything; and where that mean has an error of a twentieth, for what so many draws
-    cannot integrate the fresh points, far fewer, cannot check.
+    cannot integrate the fresh points, far fewer, cannot check. The surrogate is held to √N times its mean over p.
     """
-    X = proposal.sample(n_draws, rng)
-    log_p = proposal.log_pdf(X)
+    proposal, X, log_p = draws.proposal, draws.X, draws.log_p
     log_m, sd = regions.surrogate(X)
     log_ratio = log_m - log_p
-    log_unit = float(np.logaddexp.reduce(log_ratio)) - math.log(n_draws)
+    log_unit = float(np.logaddexp.reduce(log_ratio)) - math.log(draws.n)
     if not math.isfinite(log_unit):
         log_unit = regions.log_mass
-    surrogate = _ratio(log_ratio - log_unit)
+    surrogate = _ratio(np.minimum(log_ratio - log_unit, draws.log_cap))
     total = float(surrogate.sum())
     doubt = float(surrogate @ sd) / total if total > 0.0 else NO_IDEA
     wsabi, variance = _usable_moments(regions, log_unit)
@@ -231,13 +283,49 @@ class _Fresh:
     effective_size: float
 
 
-def _fresh(models: _Models, regions: Regions, X: Array, log_weights: Array, log_p: Array) -> _Fresh | None:
-    """Z from points X (N, D) with log ℓπ/p (N,), or None where they are too few."""
-    n = len(X)
-    if n < MIN_POINTS:
-        return None
+def _overconfidence(crossfit: CrossFit, X: Array, log_l: Array, log_weights: Array) -> float:
+    """By how much the surrogate's sds are too small, one at least: the root mean square of its errors in units of them.
+
+    At points X (N, D) with log ℓ (N,) that it has not seen, weighted by log ℓπ/p (N,), so over its posterior.
+    """
+    if not np.any(np.isfinite(log_weights)):
+        return 1.0
+    w = truncated(log_weights)
+    return max(1.0, math.sqrt(float(w @ np.square(crossfit.standard_errors(X, log_l))) / float(w.sum())))
+
+
+def _surrogate_residuals(
+    models: _Models,
+    crossfit: CrossFit,
+    draws: _Draws,
+    X: Array,
+    log_weights: Array,
+    log_p: Array,
+) -> Array:
+    """(ℓπ − M)/p at points X (N, D) with log ℓπ/p (N,), less what the integral of M lacks to the models': (N,).
+
+    M is the surrogate, of one integral, or without the point that it is compared with, of an integral for each.
+    """
     true = _ratio(log_weights - models.log_unit)
-    residual = true - _ratio(regions.surrogate(X)[0] - log_p - models.log_unit)
+    log_cap = models.log_unit + draws.log_cap
+    most = log_cap + draws.proposal.log_pdf(X)
+    if crossfit.is_plain:
+        return true - _ratio(np.minimum(crossfit.regions.surrogate(X)[0], most) - log_p - models.log_unit)
+    own = np.minimum(np.diagonal(crossfit.without_each(X)), most)
+    some, log_p_some = draws.X[:SOME], draws.log_p[:SOME]
+    log_ratios = np.minimum(crossfit.without_each(some) - log_p_some, log_cap)
+    integrals = draws.proposal.means_of(_ratio(log_ratios - models.log_unit), some, log_p_some)
+    lacking = integrals[-1] - integrals[:-1]
+    return np.asarray(true - _ratio(own - log_p - models.log_unit) - lacking)
+
+
+def _fresh(
+    models: _Models, regions: Regions, X: Array, log_weights: Array, log_p: Array, by_surrogate: Array
+) -> _Fresh:
+    """Z from points X (N, D) with log ℓπ/p (N,) and the surrogate's residuals (N,) there."""
+    n = len(X)
+    true = _ratio(log_weights - models.log_unit)
+    residual = by_surrogate
     share = 0.0
     if models.wsabi is not None:
         by_wsabi = true - regions.control(X, log_p + models.log_unit)

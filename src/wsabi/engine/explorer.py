@@ -25,19 +25,21 @@ from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
 from wsabi.engine.students import truncated
 from wsabi.measures import Measure
 
-__all__ = ["Explorer", "total_log_mass"]
+__all__ = ["RESOLUTION", "Explorer", "total_log_mass"]
 
 # Temperatures between the best value and the (2D + 2)nd. The log density of draws from a D-dimensional Gaussian spreads
 # by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
 SPAN = 5.0
 GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the first hill
 MAX_DATA = 350  # points in the surrogate: factoring them costs three milliseconds, and all else grows with their square
+LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
 CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
 WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
+RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e100  # nats below the best: what lies further down counts as this far, and no square overflows
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
@@ -64,6 +66,7 @@ class Explorer:
     drift : divergence between the last two q, in nats.
     doubt : the surrogate's predictive sd of log ℓ^(1/t), averaged over its tempered posterior.
     top, top_joint : the best log ℓ and the best log ℓπ among its data.
+    depth : nats below the best from which on data count as noisy.
     border : between its data and those of zero likelihood; None where there are none of those.
     """
 
@@ -78,7 +81,7 @@ class Explorer:
         self.drift = math.inf
         self.doubt = math.inf
         self.surrogate: LogSurrogate | None = None
-        self.top = self.top_joint = 0.0
+        self.top = self.top_joint = self.depth = 0.0
         self.border: Border | None = None
 
     # -- the surrogate ------------------------------------------------------------------------------------------------
@@ -88,21 +91,18 @@ class Explorer:
         """Whether q is matched to the posterior itself, at temperature one; only then is log_z its mass."""
         return self.temperature == 1.0 and self._matched_temperature == 1.0
 
-    def fit(self, X: Array, log_l: Array, *, learn: bool = False) -> None:
-        """Surrogate of log ℓ (N,) at X (N, D), in the coordinates of q; its θ is learnt anew or kept."""
+    def fit(self, X: Array, log_l: Array, *, learn: bool = False, limit: int = MAX_DATA) -> None:
+        """Surrogate of log ℓ (N,) at X (N, D), ``limit`` of them at most, in coordinates of q; θ is learnt or kept."""
         feasible = np.isfinite(log_l)
         Y = self.frame.whiten(X)
         blocked = Y[~feasible]
         X, Y, log_l = X[feasible], Y[feasible], log_l[feasible]
         log_p = log_l + self.measure.log_pdf(X)
-        keep = self._relevant(Y, log_p)
+        keep = self._relevant(Y, log_p, limit)
         drop = np.minimum(np.max(log_p[keep]) - log_p[keep], FAR)
         reference = float(np.sort(drop)[min(2 * X.shape[1] + 1, len(drop) - 1)])
         temperature = max(1.0, reference / (GREEDY_SPAN if self.greedy else SPAN))
-        # Values far below the best are kept for their direction only: beyond the span of interest they count as noisy.
-        drop = np.minimum(drop, 1e6)  # a million nats below is no more than far below
-        excess = np.maximum(0.0, drop - max(10.0 + 2.0 * X.shape[1], 2.0 * reference))
-        noise = np.square(1e-3 * temperature) + np.square(0.1 * excess)
+        depth = max(10.0 + 2.0 * X.shape[1], 2.0 * reference)
         theta = self.surrogate.theta if self.surrogate is not None else None
         if theta is not None and math.isfinite(self.temperature):
             theta = theta.heated(temperature / self.temperature)
@@ -110,13 +110,14 @@ class Explorer:
         self.surrogate = fit_log_surrogate(
             Y[keep],
             np.maximum(log_l[keep] - top, -FAR),
-            noise,
+            _noise(drop, depth, temperature),
             temperature=temperature,
             turn=self._turn(temperature),
             theta=theta,
             learn=learn,
         )
-        self.temperature, self.top, self.top_joint = temperature, top, float(np.max(log_p[keep]))
+        self.temperature, self.depth = temperature, depth
+        self.top, self.top_joint = top, float(np.max(log_p[keep]))
         length = self.border.length if self.border is not None else None
         self.border = fit_border(Y[keep], blocked, length, learn=learn) if len(blocked) else None
 
@@ -124,7 +125,7 @@ class Explorer:
         """Axes of the interactions, (D, D), or None: a hot search asks for a direction, which it has without them."""
         return self.frame.turn if temperature == 1.0 and self.measure.dim >= LEAST_DIMENSION else None
 
-    def _relevant(self, Y: Array, log_p: Array) -> Indices:
+    def _relevant(self, Y: Array, log_p: Array, limit: int = MAX_DATA) -> Indices:
         """Indices of the data to model: all near q, and never fewer than 2D + 2.
 
         Where they are too many, the best half of what can be had and an even choice of the rest: without the walls
@@ -134,13 +135,13 @@ class Explorer:
         """
         dim = Y.shape[1]
         radius = np.sqrt(np.square(Y).sum(axis=1))
-        near = radius <= 6.0 + 2.0 * math.sqrt(dim)  # far outside q, whose own points lie within √D + 3
+        near = radius <= _reach(dim)
         if self.temperature > 1.0:
             near |= log_p >= np.sort(log_p)[-min(2 * dim + 2, len(log_p))]
         order = np.lexsort((-log_p, np.where(near, 0.0, radius)))[: max(2 * dim + 2, int(near.sum()))]
-        head = max(MAX_DATA // 2, 2 * dim + 2)
+        head = max(limit // 2, 2 * dim + 2)
         rest = order[head:]
-        evenly = np.linspace(0, len(rest) - 1, min(len(rest), max(MAX_DATA - head, 0))).astype(np.intp)
+        evenly = np.linspace(0, len(rest) - 1, min(len(rest), max(limit - head, 0))).astype(np.intp)
         return np.concatenate([order[:head], rest[evenly]])
 
     def mean_log_likelihood(self, X: Array) -> Array:
@@ -157,10 +158,29 @@ class Explorer:
         Y = self.frame.whiten(X)
         mean, v = self._fitted().predict(Y)
         feasible = self._feasible(Y)
+        return self._log_expected(mean, v, feasible), np.sqrt(v + (1.0 - feasible) / np.maximum(feasible, 0.1))
+
+    def log_likelihood_without(self, X: Array, groups: Sequence[Indices], last: int) -> Array:
+        """log E[ℓ] by the surrogate without each group of its ``last`` data, (G, M), at X (M, D)."""
+        Y = self.frame.whiten(X)
+        means, variances = self._fitted().predict_without(Y, groups, last)
+        return self._log_expected(means, variances, self._feasible(Y))
+
+    def standard_errors(self, X: Array, log_l: Array, groups: Sequence[Indices], last: int) -> Array:
+        """Errors of the surrogate in units of its own sd, (M,), at X (M, D) with log ℓ (M,); 0 where ℓ is.
+
+        The surrogate is without the group of its ``last`` data that belongs to the point, if it has any.
+        """
+        means, variances = self._fitted().predict_without(self.frame.whiten(X), groups, last)
+        mean, variance = np.diagonal(means), np.diagonal(variances)
+        error = np.where(np.isfinite(log_l), log_l - self.top - mean, 0.0)
+        return np.asarray(error / np.sqrt(variance + RESOLUTION**2))
+
+    def _log_expected(self, mean: Array, v: Array, feasible: Array) -> Array:
+        """log E[ℓ] for log ℓ − top ~ N(mean, v) where ℓ > 0, by chance ``feasible``."""
         with np.errstate(divide="ignore"):
             excess = 0.5 * np.minimum(v, 1.0) - 0.5 * np.maximum(v - 1.0, 0.0)
-            log_l = np.minimum(mean, 1.0) + excess + self.top + np.log(feasible)
-        return log_l, np.sqrt(v + (1.0 - feasible) / np.maximum(feasible, 0.1))
+            return np.asarray(np.minimum(mean, 1.0) + excess + self.top + np.log(feasible))
 
     def log_posterior(self, X: Array) -> Array:
         """log ℓ^(1/t)π less a constant, (M,) at X (M, D), cautious as in the matching of q."""
@@ -238,13 +258,37 @@ class Explorer:
         return moved if moved.is_cold and kept else self
 
     def relearnt(self, X: Array, log_l: Array) -> Explorer:
-        """A copy with the same q whose surrogate has learnt θ from X (N, D), log ℓ (N,); itself, where that failed."""
+        """A copy with the same q whose surrogate has learnt θ from X (N, D), log ℓ (N,); itself, where that failed.
+
+        Learning takes a score of factorisations, so θ is that of MAX_DATA points; the surrogate has up to LAST_DATA.
+        """
         learnt = copy.copy(self)
         try:
             learnt.fit(X, log_l, learn=True)
+            if len(X) > MAX_DATA:
+                learnt.fit(X, log_l, limit=LAST_DATA)
         except NumericalError:
             return self
         return learnt if learnt.temperature == self.temperature else self
+
+    def extended(self, X: Array, log_l: Array) -> tuple[Explorer, Indices]:
+        """A copy whose surrogate has more data, and which of X (M, D), log ℓ (M,) they are: the feasible ones near q.
+
+        All else, θ, ``top`` and what counts as noisy, stays as it was without them. MAX_DATA at most, the first ones.
+        """
+        Y = self.frame.whiten(X)
+        near = np.isfinite(log_l) & (np.square(Y).sum(axis=1) <= _reach(Y.shape[1]) ** 2)
+        rows = np.flatnonzero(near)[:MAX_DATA]
+        drop = np.maximum(self.top_joint - log_l[rows] - self.measure.log_pdf(X[rows]), 0.0)
+        values = np.maximum(log_l[rows] - self.top, -FAR)
+        if not len(rows):
+            return self, rows
+        more = copy.copy(self)
+        try:
+            more.surrogate = self._fitted().extended(Y[rows], values, _noise(drop, self.depth, self.temperature))
+        except NumericalError:
+            return self, rows[:0]
+        return more, rows
 
     def _matched_moments(self, caution: float) -> tuple[Array, Array, float]:
         """Mean (D,), factor (D, D) and log mass of the tempered posterior, by iterated importance sampling."""
@@ -312,6 +356,21 @@ class Explorer:
             if not np.all(near):
                 log_doubt = np.where(near, -np.inf, log_doubt)
         return np.asarray(X[int(np.argmax(log_doubt))])
+
+
+def _reach(dim: int) -> float:
+    """Sds of q beyond which data are none of the surrogate's: far outside q, whose own points lie within √D + 3."""
+    return 6.0 + 2.0 * math.sqrt(dim)
+
+
+def _noise(drop: Array, depth: float, temperature: float) -> Array:
+    """Noise variances (N,) of values ``drop`` (N,) nats below the best.
+
+    Far below they are kept for their direction only: beyond ``depth`` they count as noisy. A million nats below is no
+    more than far below.
+    """
+    excess = np.maximum(0.0, np.minimum(drop, 1e6) - depth)
+    return np.asarray(np.square(RESOLUTION * temperature) + np.square(0.1 * excess))
 
 
 def _log_student(noise: Array) -> Array:

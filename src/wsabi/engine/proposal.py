@@ -79,16 +79,24 @@ class Proposal:
         is known (Owen and Zhou, 2000), and values close to a mixture of them are integrated nearly without error.
         ``controls`` are more of them, (N,) each, less their mean.
         """
-        terms = self._students.log_terms(X)
-        largest = np.argsort(-self._students.weights)[:CONTROLS]
-        columns = [np.exp(terms[k] - math.log(self._students.weights[k]) - log_p) for k in largest]
-        columns += [np.exp(frame.log_density(X) - log_p) for frame in self._gaussians[:CONTROLS]]
-        A = np.stack([np.ones(len(X)), *(column - 1.0 for column in columns), *controls], axis=1)
+        A = self._controls(X, log_p, *controls)
         coefficients = np.linalg.lstsq(A, values, rcond=1e-10)[0]
         # A residual that its own point has drawn to itself is put back where it would be without it, r/(1 − h).
         Q = np.linalg.qr(A)[0]
         residual = (values - A @ coefficients) / np.maximum(1.0 - np.square(Q).sum(axis=1), 0.1)
         return float(coefficients[0]), float(np.std(residual)) / math.sqrt(len(X))
+
+    def means_of(self, values: Array, X: Array, log_p: Array) -> Array:
+        """∫ values_k·p du, (K,), of many at once, values (K, N), as in :meth:`mean_of`."""
+        return np.asarray(np.linalg.lstsq(self._controls(X, log_p), values.T, rcond=1e-10)[0][0])
+
+    def _controls(self, X: Array, log_p: Array, *more: Array) -> Array:
+        """Ones, and functions whose mean over p is zero, (N, C), at draws X (N, D)."""
+        terms = self._students.log_terms(X)
+        largest = np.argsort(-self._students.weights)[:CONTROLS]
+        columns = [np.exp(terms[k] - math.log(self._students.weights[k]) - log_p) for k in largest]
+        columns += [np.exp(frame.log_density(X) - log_p) for frame in self._gaussians[:CONTROLS]]
+        return np.stack([np.ones(len(X)), *(column - 1.0 for column in columns), *more], axis=1)
 
 
 def log_mixture(proposals: Sequence[Proposal], numbers: Indices, X: Array) -> Array:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsabi._linalg import NumericalError, square_distances
-from wsabi._types import Array
+from wsabi._types import Array, Indices
 from wsabi.engine.explorer import Explorer, total_log_mass
 from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
@@ -209,17 +209,19 @@ class Regions:
 
         While the run goes on θ is learnt as q is matched, which the last 15 % of the data may not have seen.
         """
-        last = copy.copy(self)
-        last.parts = [
-            replace(part, explorer=part.explorer.relearnt(X, log_l)) if part.mirror is None else part
+        return self.with_originals(
+            {part.family: part.explorer.relearnt(X, log_l) for part in self.parts if part.mirror is None}
+        )
+
+    def with_originals(self, explorers: Mapping[int, Explorer]) -> Regions:
+        """The same with another explorer for the first region of every family, and its reflections for the others."""
+        other = copy.copy(self)
+        other.parts = [
+            replace(part, explorer=known if part.mirror is None else reflected(known, part.mirror))
             for part in self.parts
+            for known in [explorers[part.family]]
         ]
-        originals = {part.family: part.explorer for part in last.parts if part.mirror is None}
-        last.parts = [
-            part if part.mirror is None else replace(part, explorer=reflected(originals[part.family], part.mirror))
-            for part in last.parts
-        ]
-        return last
+        return other
 
     def propose(self, pending: Array) -> Array:
         """The next point (D,) of uncertainty sampling, in the region whose share of Z is least certain."""
@@ -271,13 +273,16 @@ class Regions:
 
     def surrogate(self, X: Array) -> tuple[Array, Array]:
         """log of the explorers' ℓπ and its sd, (N,) each: in each place by the region of largest w_k q_k."""
-        owner = np.argmax(self.log_terms(X), axis=0)
         log_l, sd = np.empty(len(X)), np.empty(len(X))
-        for k, part in enumerate(self.parts):
-            mine = np.flatnonzero(owner == k)
+        for part, mine in zip(self.parts, self.shares(X), strict=True):
             if len(mine):
                 log_l[mine], sd[mine] = part.explorer.log_likelihood(X[mine])
         return log_l + self.measure.log_pdf(X), sd
+
+    def shares(self, X: Array) -> list[Indices]:
+        """For each region, which of X (M, D) its explorer speaks for: where its w_k q_k is the largest."""
+        owner = np.argmax(self.log_terms(X), axis=0)
+        return [np.flatnonzero(owner == k) for k in range(len(self.parts))]
 
 
 def carried_lengthscales(part: Region | None, explorer: Explorer) -> Array | None:
