@@ -206,6 +206,14 @@ def test_without_likelihood_there_is_nothing_to_be_overconfident_about() -> None
     assert certificate._overconfidence(CrossFit.without_any(regions, 3), np.zeros((3, 1)), nothing, nothing) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("gap", "trust"), [(0.0, 0.2), (0.5, 0.2), (-1.0, 0.2), (2.0, 0.75), (-2.0, 0.75), (math.sqrt(1.25), 0.2)]
+)
+def test_trust_is_by_precision_unless_the_gap_says_that_the_model_is_wrong(gap: float, trust: float) -> None:
+    """Variance 0.25, error 1: beyond a gap of √1.25 the variance is gap² − 1."""
+    assert_allclose(certificate._trust(0.25, gap, 1.0), trust)
+
+
 @given(st.integers(100, 5000), st.floats(1e-3, 1e3))
 def test_as_many_draws_as_the_error_asks_for(n: int, ratio: float) -> None:
     """The error of n draws falls to 0.25 of the claim with n(ratio/0.25)²; more than n, and no more than ``most``."""

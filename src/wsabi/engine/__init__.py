@@ -14,6 +14,7 @@ lookout        which look comes next, and when there were enough                
 students       Student mixtures shaped like a surrogate's posterior                     (recentre)
 regions        the mixture q of regions, its WSABI models and their integral            (recentre, integrate)
 proposal       the density of the fresh points                                          (certify)
+crossfit       surrogates with the fresh points, and without any one of them            (certify)
 certificate    an unbiased estimate from them, with the models as control               (certify)
 pareto         how heavy the tail of their weights is                                   (certify)
 evaluations    every point and value told, and who had asked for it

@@ -41,6 +41,7 @@ LEFT_OVER = 0.35
 # Sds that are too small by more than this are those of another function. What the surrogate errs by then is met with by
 # every fresh point, and is in their spread.
 OVERCONFIDENT = 3.0
+TYPICAL = 0.5  # of what is claimed for the models is the size of their error, by which they are weighed: see LEFT_OVER
 SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
 SOME = 4000  # draws that tell by how much the integral changes without one fresh point: a small number beside it
 NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draws are
@@ -85,11 +86,12 @@ def certify(
 
     The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)², the
     latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
-    are right. It is weighed against the fresh estimate F ± s by precision, after σ² has been raised to (F − mean)² − s²
-    where F says that it was too small, and to what the spread of the residuals, and the largest, say of the size of the
-    models' errors. What is weighed is F with its largest residual bounded (:func:`_bound`): one fresh point in a place
-    that p hardly reaches says that there is something, which is in s, but not how much. With a ``crossfit`` the models'
-    integral is that of its surrogate, which has all data.
+    are right. It is weighed against the fresh estimate F by precision, its variance raised to (F − mean)² less F's
+    where F says that it was too small. In the weights it stands with half of σ, which is made to cover, and F with its
+    own noise; in what is claimed with all of σ, raised to what the spread of the residuals, and the largest, say of the
+    size of the models' errors, and F with what both may have missed. What is weighed is F with its largest residual
+    bounded (:func:`_bound`): one fresh point in a place that p hardly reaches says that there is something, which is in
+    its error, but not how much. With a ``crossfit`` the models' integral is that of its surrogate, which has all data.
     """
     crossfit = CrossFit.without_any(regions, len(X)) if crossfit is None else crossfit
     regions = crossfit.regions
@@ -113,16 +115,14 @@ def certify(
     difference = caution = 0.0
     if fresh is not None:
         gap = fresh.value - integral
-        sigma2 = max(
-            sigma2, 1e-300
-        )  # where model and points have met zero likelihood only there is nothing to divide by
+        sigma2 = max(sigma2, 1e-300)  # where models and points have met zero likelihood only
         difference = gap / math.hypot(fresh.error, math.sqrt(sigma2))
+        trust = _trust(TYPICAL**2 * sigma2, gap, fresh.noise)
+        combined = integral + trust * max(fresh.bounded - integral, min(gap, 0.0))
         sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
-        trust = sigma2 / (sigma2 + fresh.error**2)
-        gap = max(fresh.bounded - integral, min(gap, 0.0))
         # What the surrogate does not know is in both of them, and does not average out.
         shared = (1.0 - share) * fresh.unmet
-        combined, variance = integral + trust * gap, max(trust * fresh.error**2, shared**2)
+        variance = max(_trust(sigma2, gap, fresh.error) * fresh.error**2, shared**2)
         caution = _caution(fresh, integral)
     variance += ((1.0 - share) * models.surrogate_error) ** 2  # of I, in which both estimates have their part
     log_unit = models.log_unit
@@ -143,6 +143,12 @@ def certify(
         doubt=models.doubt,
         model_log_var=2.0 * log_unit + math.log(max(sigma2, 1e-300)),
     )
+
+
+def _trust(variance: float, gap: float, error: float) -> float:
+    """Weight of an estimate with that error, ``gap`` away from a model of that variance, which the gap may raise."""
+    variance = max(variance, gap**2 - error**2)
+    return variance / (variance + error**2)
 
 
 @dataclass(frozen=True)
@@ -268,13 +274,15 @@ def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, fl
 class _Fresh:
     """The estimate from n fresh points in the models' units, its error, and what its weights look like.
 
-    ``bounded`` is the same estimate with no residual above what :func:`_bound` allows the largest weight.
+    ``bounded`` is the same estimate with no residual above what :func:`_bound` allows the largest weight; ``noise`` is
+    the error without what the points may not have met.
     """
 
     n: int
     value: float
     bounded: float
     error: float
+    noise: float
     share: float
     spread: float
     largest: float
@@ -342,10 +350,12 @@ def _fresh(
     # skewed, with a tail that n points may not have met: one more like the largest is allowed for.
     largest = float(np.max(np.abs(residual - residual.mean()))) / n
     spread = float(np.std(residual))
-    error = math.hypot(spread / math.sqrt(n - 3), largest, unmet)
+    noise = math.hypot(spread / math.sqrt(n - 3), largest)
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    return _Fresh(n, value, bounded, error, share, spread, largest, unmet, pareto_k(log_weights), size)
+    return _Fresh(
+        n, value, bounded, math.hypot(noise, unmet), noise, share, spread, largest, unmet, pareto_k(log_weights), size
+    )
 
 
 def _caution(fresh: _Fresh, integral: float) -> float:
