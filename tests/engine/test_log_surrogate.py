@@ -17,10 +17,11 @@ TEMPERATURE = 3.0
 
 
 def a_theta(dim: int) -> Theta:
-    """l_d, h_d, λ, c, σ: all different, so that no swapped pair passes; from three dimensions on with interactions."""
-    lengths, sides = np.log(1.7 * 0.8 ** np.arange(dim)), np.log(1.3 * 1.2 ** np.arange(dim))
+    """All different, so that no swapped pair passes; from three dimensions on with interactions."""
+    lengths, d = np.log(1.7 * 0.8 ** np.arange(dim)), np.arange(dim)
+    sides = np.array([np.log(1.3 * 1.2**d), np.log(0.6 * 1.3**d), 0.4 - 0.3 * d, np.log(2.0 * 1.1**d)])
     if dim < 3:
-        return Theta(lengths, sides[:0], np.log([2.5, 0.8]))
+        return Theta(lengths, sides[:, :0], np.log([2.5, 0.8]))
     return Theta(lengths, sides, np.log([2.5, 0.8, 1.9]))
 
 
@@ -30,15 +31,18 @@ def a_turn(dim: int) -> np.ndarray | None:
 
 
 def dense_interactions(u: np.ndarray, v: np.ndarray, sides: np.ndarray) -> float:
-    """Half of the mean over parameters and the mean over pairs of them, written out."""
-    k = [1.0 / (1.0 + ((u[d] - v[d]) / sides[d]) ** 2) for d in range(len(u))]
-    pairs = [k[d] * k[e] for d in range(len(u)) for e in range(d)]
-    return 0.5 * (sum(k) / len(k) + sum(pairs) / len(pairs))
+    """The product over parameters, each on its bent axis, written out."""
+    h, a, s = np.exp(sides[[0, 1, 3]])
+    p = 1.0
+    for d in range(len(u)):
+        there, here = (s[d] / h[d] * math.tanh((x[d] - sides[2, d]) / s[d]) for x in (u, v))
+        p *= (1.0 + a[d] / (1.0 + (there - here) ** 2)) / (1.0 + a[d])
+    return p
 
 
 def dense_kernel(P: np.ndarray, Q: np.ndarray, theta: Theta, temperature: float) -> np.ndarray:
     """k(p, q) of the docstring, one pair at a time."""
-    lengths, sides, (scale, curvature, *sigma) = np.exp(theta.lengths), np.exp(theta.sides), np.exp(theta.scales)
+    lengths, sides, (scale, curvature, *sigma) = np.exp(theta.lengths), theta.sides, np.exp(theta.scales)
     turn = a_turn(P.shape[1])
     k = np.empty((len(P), len(Q)))
     for i, p in enumerate(P):
@@ -158,8 +162,7 @@ def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
     _, Y, values, noise = fitted(dim)
     bundle = _bundle(Y, values, noise)
     evidence = stats.multivariate_normal(np.zeros(len(Y)), dense_covariance(Y, noise)).logpdf(values)
-    lengths, scales = (1, 2) if dim < 3 else (2, 3)  # l_d, or l_d and h_d; λ and c, or λ, c and σ
-    sds = np.append(np.full(lengths * dim, log_surrogate.LENGTH_SD), np.full(scales, log_surrogate.SCALE_SD))
+    sds = bundle.each(log_surrogate.LENGTH_SD, log_surrogate.SIDE_SD, log_surrogate.SCALE_SD).vector
     theta = a_theta(dim).vector
     prior = stats.norm(bundle.theta_mean.vector, sds).logpdf(theta).sum()
     constants = 0.5 * (len(Y) + len(theta)) * math.log(2 * math.pi) + np.log(sds).sum()
@@ -230,7 +233,7 @@ def test_learning_does_not_lower_the_objective_it_started_from() -> None:
     learnt = learnt_from(None)
     assert objective(learnt) < objective(centre.vector)
     assert objective(learnt_from(centre.like(learnt))) - objective(learnt) <= 1e-9
-    reach = np.append(np.full(6, log_surrogate.LENGTH_REACH), np.full(3, log_surrogate.SCALE_REACH))
+    reach = bundle.each(log_surrogate.LENGTH_REACH, log_surrogate.SIDE_REACH, log_surrogate.SCALE_REACH).vector
     wild = learnt_from(centre.like(centre.vector + 50.0))
     assert np.all(np.abs(wild - centre.vector) <= reach)
 
@@ -325,5 +328,5 @@ def test_theta_is_carried_over_when_interactions_come_and_go() -> None:
     again = fit_log_surrogate(
         Y, values, noise, temperature=TEMPERATURE, turn=a_turn(3), theta=without, learn=False
     ).theta
-    expected = [with_all.lengths, centre.sides, with_all.scales[:2], centre.scales[2:]]
+    expected = [with_all.lengths, centre.sides.ravel(), with_all.scales[:2], centre.scales[2:]]
     assert_array_equal(again.vector, np.concatenate(expected))

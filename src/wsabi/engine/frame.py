@@ -89,5 +89,10 @@ class Frame:
 
     def theta_in(self, other: Frame, theta: Theta) -> Theta:
         """A surrogate's θ in units of the other frame."""
-        sides = theta.sides + np.log(self.sds / other.sds) if theta.sides.size else theta.sides
+        sides = theta.sides
+        if sides.size:
+            log_h, log_a, centre, log_s = sides
+            longer = np.log(self.sds / other.sds)
+            centre = (self.mean + centre * self.sds - other.mean) / other.sds
+            sides = np.stack([log_h + longer, log_a, centre, log_s + longer])
         return Theta(self.lengths_in(other, theta.lengths), sides, theta.scales)

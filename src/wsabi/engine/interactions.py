@@ -1,90 +1,131 @@
-"""Kernel of functions that are sums of functions of one parameter and of two.
+"""Kernel of functions that are sums of functions of one parameter, of two, and of more, each parameter on a bent axis.
 
-    p(u, u') = ½ [Σ_d k_d / D + Σ_{d<e} k_d k_e / (D choose 2)],   k_d = 1/(1 + (u_d − u'_d)²/h_d²)
+    p(u, u') = Π_d (1 + a_d k_d)/(1 + a_d),   k_d = 1/(1 + (v_d − v'_d)²),   v_d = (s_d/h_d) tanh((u_d − c_d)/s_d)
 
-A log-likelihood of many parameters is rarely any function of all of them at once: a plateau where one length-scale has
-grown so long that its input counts no more, the exchange of two scales. What a general smooth kernel has to learn anew
-in every corner of D dimensions, these terms carry over from one corner to all. The rational k_d, rather than an
-exponential one, because such functions change at more than one pace.
+Written out, the product has a term for every set of parameters, weighted by the product of their a_d (the kernel of an
+analysis of variance). A log-likelihood of many parameters is rarely any function of all of them at once: what a general
+smooth kernel has to learn anew in every corner of D dimensions, the terms of few parameters carry over from one corner
+to all. And it often stops to depend on a parameter at one end or at both: a length-scale grown so long that its input
+counts no more, a noise below all others. On an axis that is bent to end there, as the tanh is, that takes no more data
+than its beginning; an s_d of many sds leaves the axis straight. The rational k_d, rather than an exponential one,
+because such functions change at more than one pace.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import lower_positions, pairwise_squares
-from wsabi._types import Array, Indices
+from wsabi._types import Array
 
-__all__ = ["BLOCK", "LEAST_DIMENSION", "Pairs", "interactions"]
+__all__ = ["BLOCK", "LEAST_DIMENSION", "SIDES", "AxisKernel", "bent", "interactions"]
 
 LEAST_DIMENSION = 3  # of fewer parameters a function of two is any function
 BLOCK = 1 << 15  # entries worked on at a time: three such blocks fit into a core's own cache
+SIDES = 4  # numbers for each parameter: log h, log a, c, log s
 
 
-def interactions(U: Array, V: Array) -> Array:
-    """p(u_m, v_n), (M, N), for U (M, D) and V (N, D) in units of h; D ≥ 2. BLOCK of them at a time is quickest."""
-    dim = U.shape[1]
-    total = np.zeros((len(U), len(V)))
-    squares = np.zeros_like(total)
-    k = np.empty_like(total)
-    left, right = np.ones((len(U), 3)), np.ones((3, len(V)))
-    for u, v in zip(U.T, V.T, strict=True):
-        # 1 + (u − v)² as one product, (1 + u², −2u, 1)·(1, v, v²): half the time of a difference, a square and a sum.
-        # Its round-off is ε(u² + v²), 1e-12 for points a hundred h from the centre.
-        left[:, 0], left[:, 1] = 1.0 + u * u, -2.0 * u
-        right[1], right[2] = v, v * v
-        np.matmul(left, right, out=k)
-        np.reciprocal(k, out=k)
-        total += k
-        k *= k
-        squares += k
-    return _combined(total, squares, dim)
+def bent(U: Array, sides: Array) -> Array:
+    """v (M, D) of parameters u (M, D); ``sides`` (4, D) are log h, log a, c and log s."""
+    log_h, _, centre, log_s = sides
+    return np.asarray(np.exp(log_s - log_h) * np.tanh((U - centre) * np.exp(-log_s)))
 
 
-def _combined(total: Array, squares: Array, dim: int) -> Array:
-    """p of Σ k_d and Σ k_d²: Σ_{d<e} k_d k_e = ½ [(Σ k_d)² − Σ k_d²]."""
-    pairs = (np.square(total) - squares) / (dim * (dim - 1))
-    return np.asarray(0.5 * (total / dim + pairs))
+def interactions(V: Array, W: Array, log_a: Array) -> Array:
+    """p(v_m, w_n), (M, N), for bent V (M, D) and W (N, D).
+
+    With q = (v_d − w_d)² a factor is (1 + a + q)/((1 + a)(1 + q)): products of those above and of those below, and one
+    division. D of them stay far from overflow: v is bounded by s/h. BLOCK entries are worked on at a time.
+    """
+    a = np.exp(log_a)
+    left, right = _rows(V), _columns(W)
+    p = np.empty((len(V), len(W)))
+    rows = max(1, BLOCK // max(len(W), 1))
+    below, factor = np.empty((rows, len(W))), np.empty((rows, len(W)))
+    for start in range(0, len(V), rows):
+        above = p[start : start + rows]
+        below_, factor_ = below[: len(above)], factor[: len(above)]
+        above[...], below_[...] = 1.0 / float(np.prod(1.0 + a)), 1.0
+        for d in range(len(a)):
+            np.matmul(left[d, start : start + rows], right[d], out=factor_)
+            below_ *= factor_
+            factor_ += a[d]
+            above *= factor_
+        above /= below_
+    return p
+
+
+def _rows(V: Array) -> Array:
+    """(1 + v², −2v, 1), (D, M, 3), of v (M, D): times :func:`_columns`, 1 + (v − w)².
+
+    One product in place of a difference, a square and a sum: half the time. Its round-off is ε(v² + w²), 1e-12 for
+    points a hundred h from the centre.
+    """
+    rows = np.ones((V.shape[1], len(V), 3))
+    rows[:, :, 0], rows[:, :, 1] = 1.0 + np.square(V.T), -2.0 * V.T
+    return rows
+
+
+def _columns(W: Array) -> Array:
+    """(1, w, w²), (D, 3, N), of w (N, D)."""
+    columns = np.ones((W.shape[1], 3, len(W)))
+    columns[:, 1], columns[:, 2] = W.T, np.square(W.T)
+    return columns
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """The kernel among N points, and its slopes, for many values of h.
-
-    Only the P = N(N − 1)/2 entries below the diagonal are worked on; on it p = 1.
+class AxisKernel:
+    """p among N points, and its slopes.
 
     Attributes
     ----------
-    squares : (D, P) squared distances along each axis.
-    positions : (P,) their flat positions in an (N, N) matrix laid out by columns.
+    U : (N, D) the points, as parameters.
+    sides : (4, D) log h, log a, c and log s.
+    V : (N, D) the points on the bent axes.
+    p : (N, N) the kernel.
     """
 
-    squares: Array
-    positions: Indices
+    U: Array
+    sides: Array
+    V: Array
+    p: Array
 
     @classmethod
-    def of(cls, U: Array) -> Pairs:
-        """For points U (N, D), D ≥ 2."""
-        return cls(pairwise_squares(U), lower_positions(len(U)))
+    def of(cls, U: Array, sides: Array) -> AxisKernel:
+        """For points U (N, D)."""
+        V = bent(U, sides)
+        return cls(U, sides, V, interactions(V, V, sides[1]))
 
-    def axes(self, log_h: Array) -> Array:
-        """k_d, (D, P)."""
-        return np.asarray(1.0 / (1.0 + self.squares * np.exp(-2.0 * log_h)[:, None]))
+    def slopes(self, A: Array) -> Array:
+        """∂/∂(log h, log a, c, log s) of S = Σ_nm A_nm p_nm, (4, D), for a symmetric A (N, N).
 
-    def kernel(self, k: Array) -> Array:
-        """p, (P,), of k_d (D, P)."""
-        return _combined(k.sum(axis=0), np.einsum("dp,dp->p", k, k), len(k))
+        With B = A ∘ p, q = (v_n − v_m)² and F = B/(1 + a + q),
 
-    def slopes(self, k: Array, a: Array) -> Array:
-        """∂/∂log h_d of Σ_nm A_nm p_nm, (D,), for a symmetric A of entries a (P,) below the diagonal.
+            ∂S/∂log a = a ΣF − a/(1 + a) ΣB,   ∂S/∂q = −E,  E = aF/(1 + q),   ∂S/∂v = −4(v ∘ E1 − Ev)
 
-        ∂p/∂k_d = ½ [1/D + 2 (Σ_e k_e − k_d)/(D(D − 1))] and ∂k_d/∂log h_d = 2 k_d (1 − k_d); both triangles count.
+        and v has the slopes −v by log h, −sech²/h by c, and v − (u − c) sech²/h by log s.
         """
-        dim = len(k)
-        pair = 2.0 / (dim * (dim - 1))
-        b = a * (1.0 / dim + pair * k.sum(axis=0))
-        square = k * k
-        cube = square * k
-        return np.asarray(2.0 * (k @ b - square @ b - pair * (square @ a - cube @ a)))
+        B = A * self.p
+        total = float(B.sum())
+        by_v = np.empty_like(self.V)
+        by_a = np.empty(len(self.sides[0]))
+        q1, F = np.empty_like(B), np.empty_like(B)
+        both = np.ones((len(B), 2))
+        left, right = _rows(self.V), _columns(self.V)
+        for d, (v, log_a) in enumerate(zip(self.V.T, self.sides[1], strict=True)):
+            a = math.exp(log_a)
+            np.matmul(left[d], right[d], out=q1)
+            np.add(q1, a, out=F)
+            np.divide(B, F, out=F)
+            by_a[d] = a * float(F.sum()) - a / (1.0 + a) * total
+            np.divide(F, q1, out=F)
+            both[:, 1] = v
+            ones, moments = (F @ both).T
+            by_v[:, d] = -4.0 * a * (v * ones - moments)
+        log_h, _, centre, log_s = self.sides
+        x = (self.U - centre) * np.exp(-log_s)
+        flat = np.exp(-log_h) / np.square(np.cosh(np.minimum(np.abs(x), 300.0)))  # sech²/h
+        by_s = by_v * (self.V - (self.U - centre) * flat)
+        return np.stack([-(by_v * self.V).sum(axis=0), by_a, -(by_v * flat).sum(axis=0), by_s.sum(axis=0)])

@@ -27,12 +27,12 @@ from wsabi._linalg import (
     solve_upper,
 )
 from wsabi._types import Array, Indices
-from wsabi.engine.interactions import BLOCK, Pairs, interactions
+from wsabi.engine.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
 
 __all__ = ["LogSurrogate", "Theta", "fit_log_surrogate"]
 
 # Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
-# 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 350 rows is a hundredth of it.
+# 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth of it.
 JITTER = 1e-11
 OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
 SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
@@ -45,7 +45,7 @@ class Theta:
     Attributes
     ----------
     lengths : (D,) log l_d, along the axes of q.
-    sides : (D,) log h_d, along the parameters' own axes; (0,) without interactions.
+    sides : (4, D) log h_d, log a_d, c_d and log s_d of the parameters' own axes; (4, 0) without interactions.
     scales : (3,) log λ, log c, log σ; (2,) without interactions.
     """
 
@@ -54,32 +54,36 @@ class Theta:
     scales: Array
 
     @classmethod
-    def each(cls, dim: int, length: float, side: float, scale: float, *, interactions: bool) -> Theta:
-        """One number for all l_d, one for all h_d, one for the scales."""
-        h = np.full(dim if interactions else 0, side)
-        return cls(np.full(dim, length), h, np.full(3 if interactions else 2, scale))
+    def each(
+        cls, dim: int, length: float, side: tuple[float, float, float, float], scale: float, *, interactions: bool
+    ) -> Theta:
+        """One number for all l_d, four for all parameters' axes, one for the scales."""
+        sides = np.repeat(np.array(side)[:, None], dim if interactions else 0, axis=1)
+        return cls(np.full(dim, length), sides, np.full(3 if interactions else 2, scale))
 
     def like(self, vector: Array) -> Theta:
         """Of the same parts, with the values of ``vector``."""
         dim, both = self.lengths.size, self.lengths.size + self.sides.size
-        return Theta(vector[:dim], vector[dim:both], vector[both:])
+        return Theta(vector[:dim], vector[dim:both].reshape(SIDES, -1), vector[both:])
 
     def with_parts_of(self, other: Theta) -> Theta:
         """The same, with the other's h and σ where it has none, and without its own where the other has none."""
         n = other.scales.size
         sides = self.sides if self.sides.size else other.sides
-        return Theta(
-            self.lengths, sides[: other.sides.size], np.append(self.scales, other.scales[self.scales.size :])[:n]
-        )
+        scales = np.append(self.scales, other.scales[self.scales.size :])[:n]
+        return Theta(self.lengths, sides[:, : other.sides.shape[1]], scales)
 
     @property
     def vector(self) -> Array:
-        """(l, h, λ, c, σ) in one vector."""
-        return np.concatenate([self.lengths, self.sides, self.scales])
+        """All of them in one vector."""
+        return np.concatenate([self.lengths, self.sides.ravel(), self.scales])
 
-    def reordered(self, order: Sequence[int]) -> Theta:
-        """The same for parameters u'_d = ±u_order(d)."""
-        return Theta(self.lengths, self.sides[list(order)] if self.sides.size else self.sides, self.scales)
+    def reflected(self, order: Sequence[int], signs: Sequence[int]) -> Theta:
+        """The same for parameters u'_d = signs_d · u_order(d)."""
+        if not self.sides.size:
+            return self
+        log_h, log_a, centre, log_s = self.sides[:, list(order)]
+        return Theta(self.lengths, np.stack([log_h, log_a, np.asarray(signs) * centre, log_s]), self.scales)
 
     def heated(self, ratio: float) -> Theta:
         """The same in units of a temperature ``ratio`` times as high."""
@@ -98,7 +102,7 @@ class LogSurrogate:
     Y : (N, D) points.
     L : (N, N) lower factor of the kernel matrix with noise.
     weights : (N,) K⁻¹ values.
-    theta : l, h, λ, c, σ.
+    theta : what the kernel has learnt.
     temperature : t, the unit of the values.
     turn : (D, D) matrix from y to the parameters, u = turn·y, each in units of its own sd under q; None without
         interactions.
@@ -115,7 +119,7 @@ class LogSurrogate:
         """k(p_m, y_n), (M, N)."""
         lengths = np.exp(self.theta.lengths)
         A, B = P / lengths, self.Y / lengths
-        U, V = self._turned(P), self._turned(self.Y)
+        U, V = self._bent(P), self._bent(self.Y)
         k = np.empty((len(P), len(self.Y)))
         rows = max(1, BLOCK // max(len(self.Y), 1))
         for start in range(0, len(P), rows):
@@ -123,12 +127,12 @@ class LogSurrogate:
             k[block] = self._kernel_block(P[block], A[block], B, U[block], V)
         return k
 
-    def _turned(self, P: Array) -> Array:
-        """The parameters at P (M, D) in units of their h, (M, D); (M, 0) without interactions."""
-        return np.empty((len(P), 0)) if self.turn is None else P @ (self.turn.T / np.exp(self.theta.sides))
+    def _bent(self, P: Array) -> Array:
+        """The parameters at P (M, D) on their bent axes, (M, D); (M, 0) without interactions."""
+        return np.empty((len(P), 0)) if self.turn is None else bent(P @ self.turn.T, self.theta.sides)
 
     def _kernel_block(self, P: Array, A: Array, B: Array, U: Array, V: Array) -> Array:
-        """The kernel between P and Y, which in units of l are A and B, and as parameters in units of h U and V."""
+        """The kernel between P and Y, which in units of l are A and B, and as parameters on bent axes U and V."""
         log_scale, log_curvature, *log_sigma = self.theta.scales
         k = gaussian_exponent(A, B, 2.0 * log_scale)
         np.exp(k, out=k)
@@ -139,7 +143,7 @@ class LogSurrogate:
         quadratic += (self.temperature * OFFSET_SD) ** 2
         k += quadratic
         if self.turn is not None:
-            p = interactions(U, V)
+            p = interactions(U, V, self.theta.sides[1])
             p *= math.exp(2.0 * log_sigma[0])
             k += p
         return k
@@ -215,53 +219,58 @@ class LogSurrogate:
         c = solve_upper(L, V[len(V) - last :]) if last else V[:0]
         w = self.weights[len(self.weights) - last :]
         for g, rows in enumerate(groups):
-            R = np.linalg.cholesky(C[np.ix_(rows, rows)])
-            half_c, half_w = np.linalg.solve(R, c[rows]), np.linalg.solve(R, w[rows])
-            np.subtract(mean, half_w @ half_c, out=means[g])
-            np.add(variance, np.einsum("rm,rm->m", half_c, half_c), out=variances[g])
+            means[g], variances[g] = mean, variance
+            if len(rows):
+                R = cholesky(C[np.ix_(rows, rows)])
+                half_c, half_w = solve_lower(R, c[rows]), solve_lower(R, w[rows])
+                means[g] -= half_w @ half_c
+                variances[g] += np.einsum("rm,rm->m", half_c, half_c)
         return means, variances
 
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The kernel matrix and two of its parts, (N, N) each; of the third, p, what lies below its diagonal, (P,).
+    """The kernel matrix and the parts of it that θ shapes, (N, N) each; without interactions the last is None.
 
-    ``axes`` are the k_d that it is made of, (D, P); both are empty without interactions. Of ``whole`` only the lower
-    triangle is to be read.
+    Of ``whole`` only the lower triangle is to be read.
     """
 
     smooth: Array
-    quadratic: Array
     whole: Array
-    axes: Array
-    interactions: Array
+    interactions: AxisKernel | None
 
 
 @dataclass(frozen=True)
 class _Data:
-    """What the marginal likelihood needs that does not depend on θ."""
+    """What the marginal likelihood needs that does not depend on θ.
+
+    ``linear`` and ``quadratic`` are those parts of the kernel matrix, (N, N) each, the latter for c = 1; U are the
+    parameters at Y, or None.
+    """
 
     Y: Array
     values: Array
     noise: Array
     temperature: float
-    inner: Array
-    pairs: Pairs | None
+    linear: Array
+    quadratic: Array
+    U: Array | None
 
     @classmethod
     def of(cls, Y: Array, values: Array, noise: Array, temperature: float, turn: Array | None) -> _Data:
         """For values (N,) at Y (N, D) with noise variances (N,)."""
-        pairs = None if turn is None else Pairs.of(Y @ turn.T)
-        return cls(Y, values, noise, temperature, Y @ Y.T, pairs)
+        inner = Y @ Y.T
+        linear = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
+        return cls(Y, values, noise, temperature, linear, 0.25 * inner**2, None if turn is None else Y @ turn.T)
 
     @property
     def theta_mean(self) -> Theta:
-        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), h = 1.6, and one temperature each."""
-        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, 0.5, math.log(self.temperature))
+        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), SIDE_MEAN, and one temperature each."""
+        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, SIDE_MEAN, math.log(self.temperature))
 
-    def each(self, length: float, side: float, scale: float) -> Theta:
+    def each(self, length: float, side: tuple[float, float, float, float], scale: float) -> Theta:
         """A θ of the parts that the kernel of these data has."""
-        return Theta.each(self.Y.shape[1], length, side, scale, interactions=self.pairs is not None)
+        return Theta.each(self.Y.shape[1], length, side, scale, interactions=self.U is not None)
 
     def matrices(self, theta: Theta, jitter: float = JITTER) -> _Matrices:
         """The kernel matrix with noise, and its parts."""
@@ -269,23 +278,26 @@ class _Data:
         Y = self.Y / np.exp(theta.lengths)
         smooth = gaussian_exponent(Y, Y, 2.0 * theta.scales[0])
         np.exp(smooth, out=smooth)
-        quadratic = np.square(0.5 * curvature * self.inner)
-        K = smooth + quadratic + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * self.inner)
+        K = curvature**2 * self.quadratic
+        K += self.linear
+        K += smooth
+        interactions = None
+        if self.U is not None:
+            interactions = AxisKernel.of(self.U, theta.sides)
+            K += sigma[0] ** 2 * interactions.p
         diagonal = K.ravel()[:: len(K) + 1]
-        axes, below = np.empty((0, 0)), np.empty(0)
-        if self.pairs is not None:
-            axes = self.pairs.axes(theta.sides)
-            below = self.pairs.kernel(axes)
-            K.ravel()[self.pairs.positions] += sigma[0] ** 2 * below
-            diagonal += sigma[0] ** 2
         diagonal += self.noise + jitter * float(np.mean(diagonal))
-        return _Matrices(smooth, quadratic, K.T, axes, below)
+        return _Matrices(smooth, K.T, interactions)
 
 
-# Prior sds, and how far from the prior's centre the search may go, all in log: l_d and h_d within a factor of 4 at two
-# sds, the scales within 20.
+# Centres and sds of the priors, and how far from the centre the search may go, all but c in log: l_d and h_d within a
+# factor of 4 at two sds, the scales within 20. For each parameter h = 1.6 of its sds under q; a = 1, as much alone as
+# with others; c in the middle of q; and s = 4: where nine tenths of q lie, tanh is within a twentieth of straight.
 LENGTH_SD, SCALE_SD = 0.7, 1.5
 LENGTH_REACH, SCALE_REACH = 2.5, 7.0
+SIDE_MEAN = (0.5, 0.0, 0.0, math.log(4.0))
+SIDE_SD = (LENGTH_SD, 1.0, 1.0, 1.0)
+SIDE_REACH = (LENGTH_REACH, 4.0, 3.0, 3.0)
 
 
 def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
@@ -300,7 +312,7 @@ def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
     half = solve_lower(L, data.values)
     weights = solve_upper(L, half)
     A = np.outer(weights, weights) - inverse_from_cholesky(L)
-    sds = data.each(LENGTH_SD, LENGTH_SD, SCALE_SD).vector
+    sds = data.each(LENGTH_SD, SIDE_SD, SCALE_SD).vector
     z = (vector - centre.vector) / sds
     value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
     return value, -0.5 * _slopes(data, theta, parts, A) + z / sds
@@ -312,13 +324,14 @@ def _slopes(data: _Data, theta: Theta, parts: _Matrices, A: Array) -> Array:
     # Σ_nm B_nm (y_nd − y_md)² = 2 Σ_n y_nd² Σ_m B_nm − 2 (YᵀBY)_dd
     squares = 2.0 * (B.sum(axis=1) @ np.square(data.Y) - np.sum(data.Y * (B @ data.Y), axis=0))
     lengths = squares * np.exp(-2.0 * theta.lengths)
-    scales = [2.0 * float(np.sum(B)), 2.0 * float(np.vdot(A, parts.quadratic))]
-    if data.pairs is None:
+    curvature = math.exp(2.0 * theta.scales[1])
+    scales = [2.0 * float(np.sum(B)), 2.0 * curvature * float(np.vdot(A, data.quadratic))]
+    if parts.interactions is None:
         return np.append(lengths, scales)
     variance = math.exp(2.0 * theta.scales[2])
-    below = A.ravel(order="K")[data.pairs.positions]  # A = Aᵀ: either order will do
-    total = 2.0 * float(below @ parts.interactions) + float(np.trace(A))
-    return np.concatenate([lengths, variance * data.pairs.slopes(parts.axes, below), scales, [2.0 * variance * total]])
+    sides = variance * parts.interactions.slopes(A)
+    total = float(np.vdot(A, parts.interactions.p))
+    return np.concatenate([lengths, sides.ravel(), scales, [2.0 * variance * total]])
 
 
 def _learn(data: _Data, warm: Theta | None) -> Theta:
@@ -330,7 +343,7 @@ def _learn(data: _Data, warm: Theta | None) -> Theta:
     from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
 
     prior = data.theta_mean
-    centre, reach = prior.vector, data.each(LENGTH_REACH, LENGTH_REACH, SCALE_REACH).vector
+    centre, reach = prior.vector, data.each(LENGTH_REACH, SIDE_REACH, SCALE_REACH).vector
     low, high = centre - reach, centre + reach
     starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
     known = [_objective(data, vector) for vector in starts]

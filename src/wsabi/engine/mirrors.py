@@ -91,7 +91,7 @@ def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
     known = explorer.surrogate
     if known is not None and known.turn is not None:
         turn = image.frame.turn
-        image.surrogate = replace(known, turn=turn, theta=known.theta.reordered(mirror.order))
+        image.surrogate = replace(known, turn=turn, theta=known.theta.reflected(mirror.order, mirror.signs))
     return image
 
 
