@@ -140,7 +140,7 @@ def inverse_triangle(L: Array, *, overwrite: bool = False) -> Array:
 
 
 def inverse_from_cholesky(L: Array) -> Array:
-    """Full symmetric (L Lᵀ)⁻¹, (N, N), for L with a zero upper triangle; for traces, never for solves."""
+    """Full symmetric (L Lᵀ)⁻¹, (N, N), for L with a zero upper triangle; for traces and blocks, never for solves."""
     inverse = inverse_triangle(L)
     full = np.add(inverse, inverse.T)  # the upper triangle of L, and so of `inverse`, is zero
     full[np.diag_indices_from(full)] *= 0.5

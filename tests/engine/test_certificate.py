@@ -127,7 +127,7 @@ def test_no_draw_carries_more_of_an_integral_than_the_root_of_their_number(monke
         return log_m + np.where(np.abs(X[:, 0] - place) < 0.01, 20.0, 0.0), sd
 
     monkeypatch.setattr(regions, "surrogate", surrogate)
-    monkeypatch.setattr(certificate, "_best_share", lambda first, second: 0.0)
+    monkeypatch.setattr(certificate, "_usable_moments", lambda *_: (None, 0.0))
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(0)
     draws = certificate._Draws.of(proposal, 1000, rng)
@@ -136,6 +136,7 @@ def test_no_draw_carries_more_of_an_integral_than_the_root_of_their_number(monke
     models = certificate._models(regions, draws)
     ratio = np.exp(np.minimum(surrogate(draws.X)[0] - draws.log_p - models.log_unit, draws.log_cap))
     assert_allclose(models.surrogate, proposal.mean_of(ratio, draws.X, draws.log_p)[0], rtol=1e-9)
+    assert np.max(ratio) <= 1.002 * np.sum(ratio) / math.sqrt(1000)
     X = np.array([[place], [0.3]])
     log_p = proposal.log_pdf(X)
     residuals = certificate._surrogate_residuals(
@@ -212,6 +213,35 @@ def test_without_likelihood_there_is_nothing_to_be_overconfident_about() -> None
 def test_trust_is_by_precision_unless_the_gap_says_that_the_model_is_wrong(gap: float, trust: float) -> None:
     """Variance 0.25, error 1: beyond a gap of √1.25 the variance is gap² − 1."""
     assert_allclose(certificate._trust(0.25, gap, 1.0), trust)
+
+
+@pytest.mark.parametrize("soaring", [0, 1, 3, 20])
+def test_a_capped_mean_is_its_own_cap(soaring: int) -> None:
+    """m = mean of min(r, √N m), however far ratios soar; without any it is the mean."""
+    r = np.random.default_rng(0).uniform(0.5, 1.5, 1600)
+    r[:soaring] = 1e40
+    m = math.exp(certificate._log_capped_mean(np.log(r)))
+    assert_allclose(m, np.mean(np.minimum(r, 40.0 * m)), rtol=2e-3)
+    assert 0.9 < m < 1.0 / (1.0 - soaring / 40.0) + 0.1
+
+
+def test_models_that_have_next_to_nothing_leave_the_fresh_points_their_say() -> None:
+    """With a surrogate of e^−700 of the likelihood the estimate is that of plain importance sampling."""
+    regions = regions_of(lambda X: log_l(X) - 700.0)
+    proposal = Proposal(regions.measure, regions)
+    X = proposal.sample(40, np.random.default_rng(0))
+    log_p = proposal.log_pdf(X)
+    found = certify(regions, proposal, X, log_l(X), log_p, np.random.default_rng(1))
+    plain = np.logaddexp.reduce(log_l(X) + regions.measure.log_pdf(X) - log_p) - math.log(40)
+    assert_allclose(found.fresh_log_z, plain, rtol=1e-9)
+    assert abs(found.fresh_log_z - TRUTH) < 4.0 * found.fresh_log_z_std < 2.0
+
+
+def test_errors_beyond_all_squares_do_not_overflow() -> None:
+    regions = regions_of(log_l)
+    X, log_l_there = np.zeros((9, 1)), np.append(np.zeros(8), -1e200)
+    told = certificate._overconfidence(CrossFit.without_any(regions, 9), X, log_l_there, np.append(np.zeros(8), -1e200))
+    assert math.isfinite(told)
 
 
 @given(st.integers(100, 5000), st.floats(1e-3, 1e3))
@@ -490,6 +520,26 @@ def test_uneven_weights_that_the_control_follows_are_not_bounded() -> None:
     run = certify(regions, proposal, X, own(X), log_p, rng, effort)
     assert run.effective_sample_size < 10.0
     assert_allclose(run.log_z, run.fresh_log_z, atol=2e-3)
+
+
+def test_a_control_that_soars_at_one_point_is_bounded_there() -> None:
+    """A control that is right but at one of 400 points, where it has two hundred times the mean, stays in use.
+
+    As a surrogate may that is not told of that one. Without the bound such a residual makes the control worse than
+    none, and what is left is the mean of uneven weights.
+    """
+    regions = regions_of(log_l)
+    rng = np.random.default_rng(0)
+    X, log_weights = rng.standard_normal((400, 1)), 1.2 * rng.standard_normal(400)
+    models = certificate._Models(0.0, float(np.mean(np.exp(log_weights))) + 0.5, 0.0, None, 0.0, 0.1)
+    residuals = -0.5 + 0.01 * rng.standard_normal(400)
+    right = certificate._fresh(models, regions, X, log_weights, np.zeros(400), residuals)
+    residuals[7] = -400.0
+    soaring = certificate._fresh(models, regions, X, log_weights, np.zeros(400), residuals)
+    bound = certificate._bound(np.exp(log_weights) - residuals)
+    assert bound < 60.0
+    assert_allclose(right.value - soaring.value, (bound - 0.5) / 400, atol=1e-3)
+    assert soaring.spread < np.std(np.exp(log_weights))
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------

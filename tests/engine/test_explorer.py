@@ -16,6 +16,8 @@ from wsabi.design import spread_design
 from wsabi.engine import explorer as explorer_module
 from wsabi.engine.explorer import AWAY, CAUTION, SPAN, TAIL, WIDER, Explorer, _log_student, divergence
 from wsabi.engine.frame import Frame
+from wsabi.engine.interactions import AxisKernel
+from wsabi.engine.log_surrogate import Theta
 from wsabi.measures import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
 
@@ -111,6 +113,35 @@ def test_lengths_in_another_frame_are_the_diagonal_of_the_metric(dim: int) -> No
     assert_allclose(one.lengths_in(one, log_lengths), log_lengths, atol=1e-10)
     # In coordinates twice as wide, a length is half as many units.
     assert_allclose(one.lengths_in(one.scaled(4.0), log_lengths), log_lengths - math.log(2.0), atol=1e-10)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_interactions_are_the_same_in_another_frame(dim: int) -> None:
+    """Of the parameters themselves: p(x, x') with θ carried over to another q is p(x, x'), to round-off."""
+    one, other = a_frame(dim, 1), a_frame(dim, 2)
+    rng = np.random.default_rng(3)
+    sides = 0.4 * rng.standard_normal((4, dim)) + np.array([[0.3], [0.0], [0.2], [0.9]])
+    theta = Theta(np.zeros(dim), sides, np.zeros(3))
+    X = one.colour(rng.standard_normal((9, dim)))
+    kernels = [
+        AxisKernel.of(frame.whiten(X) @ frame.turn.T, carried.sides).p
+        for frame, carried in ((one, theta), (other, one.theta_in(other, theta)))
+    ]
+    assert_allclose(kernels[1], kernels[0], rtol=1e-8)
+
+
+def test_theta_is_learnt_as_the_data_grow() -> None:
+    """By a twentieth, or when the search turns cold and the kernel becomes another; not at every match."""
+    rng = np.random.default_rng(0)
+    explorer = Explorer(Gaussian(np.zeros(2)), rng)
+    X = 0.3 * rng.standard_normal((64, 2))
+    log_l = -0.5 * np.square(X / 0.3).sum(axis=1)
+    learnt = []
+    for n in (60, 61, 62, 63, 64):
+        explorer.match(X[:n], log_l[:n])
+        learnt.append(explorer._learnt_n)
+    assert learnt[-1] == 63
+    assert set(learnt) <= {60, 61, 63}
 
 
 @pytest.mark.parametrize("cov", [[[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 1.0]]])

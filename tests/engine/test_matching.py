@@ -197,3 +197,30 @@ def test_a_last_surrogate_has_more_data_than_it_has_learnt_from() -> None:
     assert (len(last.Y), len(most.Y)) == (600, LAST_DATA)
     explorer.fit(X[:600], log_l[:600], learn=True)
     assert_allclose(last.theta.vector, explorer.surrogate.theta.vector, rtol=1e-9)
+
+
+def test_more_data_that_leave_more_to_doubt_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).standard_normal((600, 2))
+    log_l = -np.square(X).sum(axis=1)
+    explorer = Explorer(Gaussian(np.zeros(2)), np.random.default_rng(1))
+    explorer.fit(X, log_l, learn=True)
+    monkeypatch.setattr(Explorer, "mean_sd", lambda self: float(len(self.surrogate.Y)))
+    kept = explorer.relearnt(X, log_l).surrogate
+    assert kept is not None
+    assert len(kept.Y) == MAX_DATA
+
+
+def test_the_mean_sd_is_that_over_the_posterior_and_takes_no_draw_of_the_stream() -> None:
+    """By quadrature in one dimension; six hundred draws know it to a few per cent."""
+    X = np.array([[-2.0], [-1.0], [0.2], [1.1], [2.5]])
+    explorer = Explorer(Gaussian(np.zeros(1)), np.random.default_rng(1))
+    explorer.fit(X, -np.square(X[:, 0]) + 0.3 * np.sin(5.0 * X[:, 0]), learn=True)
+    before = explorer.rng.bit_generator.state
+    found = explorer.mean_sd()
+    assert explorer.rng.bit_generator.state == before
+    assert explorer.surrogate is not None
+    y = np.linspace(-6.0, 6.0, 4001)
+    mean, variance = explorer.surrogate.predict(y[:, None])
+    t = explorer.temperature
+    w = np.exp(np.minimum(mean / t, 3.0) + explorer.measure.log_pdf(explorer.frame.colour(y[:, None])))
+    assert_allclose(found, w @ np.sqrt(variance) / t / w.sum(), rtol=0.1)

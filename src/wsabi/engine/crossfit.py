@@ -9,7 +9,7 @@ integral,
 for every j, since M₋j follows from the training data and from draws that are independent of u_j; so the mean over j is
 as unbiased as with one M that has seen none of them, and M₋j is the better one (Chernozhukov et al., 2018, for the
 name). What M₋j is made of beside data (q, θ, the highest value, which data count as noisy) is that of the training data
-alone.
+alone, but for a relative jitter of 1e-11.
 """
 
 from __future__ import annotations

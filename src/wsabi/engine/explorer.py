@@ -31,7 +31,8 @@ __all__ = ["RESOLUTION", "Explorer", "total_log_mass"]
 # by √(D/2), two in eight dimensions, so five keeps q as wide as the data allow; a colder search takes the first hill.
 SPAN = 5.0
 GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the first hill
-MAX_DATA = 350  # points in the surrogate: factoring them costs three milliseconds, and all else grows with their square
+# Points in the surrogate, and fresh ones at last: factoring them costs 3 ms, and all else grows with their square.
+MAX_DATA = 350
 LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
 CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
@@ -41,6 +42,7 @@ AWAY = 0.5  # sds of q: closer to a point under way another would most likely te
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e100  # nats below the best: what lies further down counts as this far, and no square overflows
+LEARN_GROWTH = 1.05  # of the data, after which θ is learnt anew: that takes a score of factorisations
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
 
@@ -81,6 +83,7 @@ class Explorer:
         self.drift = math.inf
         self.doubt = math.inf
         self.surrogate: LogSurrogate | None = None
+        self._learnt_n = 0  # data when θ was last learnt at this temperature's kind, hot or cold
         self.top = self.top_joint = self.depth = 0.0
         self.border: Border | None = None
 
@@ -109,13 +112,17 @@ class Explorer:
         top = float(np.max(log_l[keep]))
         self.surrogate = fit_log_surrogate(
             Y[keep],
-            np.maximum(log_l[keep] - top, -FAR),
+            np.maximum(log_l[keep] - top, -_furthest(depth)),
             _noise(drop, depth, temperature),
             temperature=temperature,
             turn=self._turn(temperature),
             theta=theta,
             learn=learn,
         )
+        if learn:
+            self._learnt_n = len(feasible)
+        elif (temperature == 1.0) != (self.temperature == 1.0):
+            self._learnt_n = 0  # the kernel has become another
         self.temperature, self.depth = temperature, depth
         self.top, self.top_joint = top, float(np.max(log_p[keep]))
         length = self.border.length if self.border is not None else None
@@ -219,8 +226,8 @@ class Explorer:
     # -- q ------------------------------------------------------------------------------------------------------------
 
     def match(self, X: Array, log_l: Array) -> None:
-        """Fit the surrogate and move q to the moments of its tempered posterior."""
-        self.fit(X, log_l, learn=True)
+        """Fit the surrogate, with a θ learnt as the data grow; move q to the moments of its tempered posterior."""
+        self.fit(X, log_l, learn=len(X) >= LEARN_GROWTH * self._learnt_n)
         shift, factor, log_mass = self._matched_moments(CAUTION)
         if self.doubt > IGNORANT:
             shift, factor, log_mass = self._matched_moments(4.0 * CAUTION)
@@ -261,15 +268,33 @@ class Explorer:
         """A copy with the same q whose surrogate has learnt θ from X (N, D), log ℓ (N,); itself, where that failed.
 
         Learning takes a score of factorisations, so θ is that of MAX_DATA points; the surrogate has up to LAST_DATA.
+        Where these lie so close together that another θ would be theirs, it may soar between them: more data that leave
+        it with more to doubt are not taken.
         """
         learnt = copy.copy(self)
         try:
             learnt.fit(X, log_l, learn=True)
-            if len(X) > MAX_DATA:
-                learnt.fit(X, log_l, limit=LAST_DATA)
         except NumericalError:
             return self
-        return learnt if learnt.temperature == self.temperature else self
+        if learnt.temperature != self.temperature:
+            return self
+        if len(X) <= MAX_DATA:
+            return learnt
+        fuller = copy.copy(learnt)
+        try:
+            fuller.fit(X, log_l, limit=LAST_DATA)
+        except NumericalError:
+            return learnt
+        return fuller if fuller.mean_sd() <= learnt.mean_sd() else learnt
+
+    def mean_sd(self) -> float:
+        """The surrogate's sd of log ℓ, averaged over its posterior; always by the same draws."""
+        noise = self._student_noise(DRAWS, np.random.default_rng(0))
+        log_t, variance = self._log_target(noise, 0.0)
+        if not np.any(np.isfinite(log_t)):
+            return math.inf
+        w = truncated(log_t - _log_student(noise))
+        return float(w @ np.sqrt(variance)) / float(w.sum())
 
     def extended(self, X: Array, log_l: Array) -> tuple[Explorer, Indices]:
         """A copy whose surrogate has more data, and which of X (M, D), log ℓ (M,) they are: the feasible ones near q.
@@ -280,7 +305,7 @@ class Explorer:
         near = np.isfinite(log_l) & (np.square(Y).sum(axis=1) <= _reach(Y.shape[1]) ** 2)
         rows = np.flatnonzero(near)[:MAX_DATA]
         drop = np.maximum(self.top_joint - log_l[rows] - self.measure.log_pdf(X[rows]), 0.0)
-        values = np.maximum(log_l[rows] - self.top, -FAR)
+        values = np.maximum(log_l[rows] - self.top, -_furthest(self.depth))
         if not len(rows):
             return self, rows
         more = copy.copy(self)
@@ -328,10 +353,11 @@ class Explorer:
                 break
         return shift, factor, log_mass
 
-    def _student_noise(self, n: int) -> Array:
-        """n draws, (n, D), of the Student-t of :func:`_log_student`."""
-        noise = self.rng.standard_normal((n, self.measure.dim))
-        return noise * np.sqrt(WIDER * TAIL / self.rng.chisquare(TAIL, n))[:, None]
+    def _student_noise(self, n: int, rng: np.random.Generator | None = None) -> Array:
+        """n draws, (n, D), of the Student-t of :func:`_log_student`, by this explorer's stream or another."""
+        rng = self.rng if rng is None else rng
+        noise = rng.standard_normal((n, self.measure.dim))
+        return noise * np.sqrt(WIDER * TAIL / rng.chisquare(TAIL, n))[:, None]
 
     # -- the next point -----------------------------------------------------------------------------------------------
 
@@ -363,13 +389,17 @@ def _reach(dim: int) -> float:
     return 6.0 + 2.0 * math.sqrt(dim)
 
 
+def _furthest(depth: float) -> float:
+    """Nats below the best that a value counts for at most: a million nats below is no more than far below."""
+    return max(1e6, 3.0 * depth)
+
+
 def _noise(drop: Array, depth: float, temperature: float) -> Array:
     """Noise variances (N,) of values ``drop`` (N,) nats below the best.
 
-    Far below they are kept for their direction only: beyond ``depth`` they count as noisy. A million nats below is no
-    more than far below.
+    Far below they are kept for their direction only: beyond ``depth`` they count as noisy.
     """
-    excess = np.maximum(0.0, np.minimum(drop, 1e6) - depth)
+    excess = np.maximum(0.0, np.minimum(drop, _furthest(depth)) - depth)
     return np.asarray(np.square(RESOLUTION * temperature) + np.square(0.1 * excess))
 
 
