@@ -1,6 +1,6 @@
 """The adaptive engine: locate the mass, recentre the measure on it, integrate there, certify the result.
 
-interactions   kernel of functions of single parameters and of pairs
+interactions   kernel of functions of any few parameters, each on a bent axis
 log_surrogate  Gaussian process on log ℓ
 frame          coordinates of the Gaussian that follows the mass
 border         how far the likelihood is positive, learnt from where it is zero

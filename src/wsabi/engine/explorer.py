@@ -21,7 +21,7 @@ from wsabi._types import Array, Indices
 from wsabi.engine.border import Border, fit_border
 from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import LEAST_DIMENSION
-from wsabi.engine.log_surrogate import LogSurrogate, fit_log_surrogate
+from wsabi.engine.log_surrogate import STEPS, LogSurrogate, fit_log_surrogate
 from wsabi.engine.students import truncated
 from wsabi.measures import Measure
 
@@ -34,6 +34,7 @@ GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the 
 # Points in the surrogate, and fresh ones at last: factoring them costs 3 ms, and all else grows with their square.
 MAX_DATA = 350
 LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
+LAST_STEPS = 2 * STEPS  # of the search for θ before a last estimate: there will be no others to go on
 CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
@@ -94,7 +95,7 @@ class Explorer:
         """Whether q is matched to the posterior itself, at temperature one; only then is log_z its mass."""
         return self.temperature == 1.0 and self._matched_temperature == 1.0
 
-    def fit(self, X: Array, log_l: Array, *, learn: bool = False, limit: int = MAX_DATA) -> None:
+    def fit(self, X: Array, log_l: Array, *, learn: bool = False, limit: int = MAX_DATA, steps: int = STEPS) -> None:
         """Surrogate of log ℓ (N,) at X (N, D), ``limit`` of them at most, in coordinates of q; θ is learnt or kept."""
         feasible = np.isfinite(log_l)
         Y = self.frame.whiten(X)
@@ -118,6 +119,7 @@ class Explorer:
             turn=self._turn(temperature),
             theta=theta,
             learn=learn,
+            steps=steps,
         )
         if learn:
             self._learnt_n = len(feasible)
@@ -273,7 +275,7 @@ class Explorer:
         """
         learnt = copy.copy(self)
         try:
-            learnt.fit(X, log_l, learn=True)
+            learnt.fit(X, log_l, learn=True, steps=LAST_STEPS)
         except NumericalError:
             return self
         if learnt.temperature != self.temperature:

@@ -29,11 +29,12 @@ from wsabi._linalg import (
 from wsabi._types import Array, Indices
 from wsabi.engine.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
 
-__all__ = ["LogSurrogate", "Theta", "fit_log_surrogate"]
+__all__ = ["STEPS", "LogSurrogate", "Theta", "fit_log_surrogate"]
 
 # Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
 # 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth of it.
 JITTER = 1e-11
+STEPS = 20  # of the search for θ, which goes on from where it was left as the data grow
 OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
 SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
 
@@ -334,8 +335,8 @@ def _slopes(data: _Data, theta: Theta, parts: _Matrices, A: Array) -> Array:
     return np.concatenate([lengths, sides.ravel(), scales, [2.0 * variance * total]])
 
 
-def _learn(data: _Data, warm: Theta | None) -> Theta:
-    """MAP θ by L-BFGS-B, from the better of ``warm`` and the prior's centre.
+def _learn(data: _Data, warm: Theta | None, steps: int) -> Theta:
+    """MAP θ by so many steps of L-BFGS-B, from the better of ``warm`` and the prior's centre.
 
     The warm start alone is not enough: q may have changed shape since, and where the kernel matrix cannot be factored
     the search has no slope to leave by.
@@ -355,7 +356,7 @@ def _learn(data: _Data, warm: Theta | None) -> Theta:
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(low, high, strict=True)),
-        options={"maxiter": 20, "ftol": 1e-5},
+        options={"maxiter": steps, "ftol": 1e-5},
     )
     return prior.like(np.asarray(found.x) if found.fun <= least else start)
 
@@ -382,6 +383,7 @@ def fit_log_surrogate(
     turn: Array | None = None,
     theta: Theta | None = None,
     learn: bool = True,
+    steps: int = STEPS,
 ) -> LogSurrogate:
     """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
 
@@ -396,7 +398,7 @@ def fit_log_surrogate(
     if theta is not None:
         theta = theta.with_parts_of(data.theta_mean)
     if learn or theta is None:
-        theta = _learn(data, theta)
+        theta = _learn(data, theta, steps)
     L = _factor(data, theta)
     weights = solve_upper(L, solve_lower(L, values))
     return LogSurrogate(Y, L, weights, theta, temperature, turn)
