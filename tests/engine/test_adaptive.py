@@ -14,8 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wsabi
+from wsabi._linalg import NumericalError
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import ENOUGH_POINTS
+from wsabi.engine.crossfit import CrossFit
 from wsabi.problems import Problem, banana, constant, correlated_gaussian, infeasible_half, narrow_gaussian
 from wsabi.result import Result
 
@@ -391,6 +393,22 @@ def test_a_wall_that_falls_without_end() -> None:
             lambda x: -float(np.exp(8.0 * x).sum()), wsabi.Gaussian(np.zeros(3)), budget=250, rng=seed, tol=0
         )
         assert abs(result.log_z - truth) < min(1.0, 4.0 * result.log_z_std)
+
+
+def test_surrogates_that_cannot_do_without_a_fresh_point_are_checked_without_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def failing(*_: object) -> np.ndarray:
+        asked.append(True)
+        raise NumericalError("not positive definite")
+
+    monkeypatch.setattr(CrossFit, "without_each", failing)
+    result = run()
+    assert asked
+    assert result.certificate is not None
+    assert abs(result.log_z - TRUTH) < 3.0 * result.log_z_std
 
 
 def test_without_a_certificate() -> None:

@@ -354,7 +354,14 @@ class AdaptiveModel:
         rng = np.random.default_rng(len(self.X))
         X, log_l, numbers = self.data.fresh()
         log_p = log_mixture(self._proposals, numbers, X)
-        relative = certify(self.regions, self._proposals[-1], X, log_l, log_p, rng, effort, self.crossfit)
+        proposal = self._proposals[-1]
+        try:
+            relative = certify(self.regions, proposal, X, log_l, log_p, rng, effort, self.crossfit)
+        except NumericalError:
+            if self.crossfit is None:
+                raise
+            # Fresh points so close together that none can be told from the others: they check, and are no data.
+            relative = certify(self.regions, proposal, X, log_l, log_p, rng, effort)
         left_out = math.exp(min(self.data.log_floor - relative.log_z, 700.0)) if self.data.floors else 0.0  # at most
         return dataclasses.replace(
             relative,

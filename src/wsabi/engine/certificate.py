@@ -9,7 +9,8 @@ and the mean over j has an honest standard error, small where M is close to ℓ�
 (I in closed form) and the explorers' surrogate of log ℓ (I by cheap Monte Carlo on the surrogate); M is the mean of
 the two weighted a : 1 − a, with the a in [0, 1] whose residuals are smallest. In the last estimate of a run the
 surrogate has the other fresh points among its data (:mod:`wsabi.engine.crossfit`), an M for every j; no u_j enters the
-model that it checks. They choose a, one number, which costs the estimate a bias of the order of its variance.
+model that it checks. They choose a, and whether there is a control at all, which costs the estimate a bias of the order
+of its variance.
 """
 
 from __future__ import annotations
@@ -164,6 +165,7 @@ class _Models:
     surrogate, surrogate_error : integral of the explorers' surrogate, and its Monte Carlo error.
     wsabi, wsabi_variance : mean and variance of Z by the WSABI models; None where they are not to be believed.
     doubt : the surrogate's predictive sd of log ℓ, averaged over its posterior.
+    log_cap : what log M/p of the surrogate was held to.
     overconfidence : by how much these sds are too small, as fresh points have it.
     """
 
@@ -173,6 +175,7 @@ class _Models:
     wsabi: float | None
     wsabi_variance: float
     doubt: float
+    log_cap: float = math.inf
     overconfidence: float = 1.0
 
     @property
@@ -197,7 +200,9 @@ class _Models:
         short = float(np.logaddexp.reduce(log_weights)) - math.log(len(log_weights)) - self.log_unit
         if not short > 50.0:
             return self
-        return _Models(self.log_unit + short, math.exp(-short) * self.surrogate, 0.0, None, 0.0, self.doubt)
+        less = math.exp(-short) * self.surrogate
+        unit = self.log_unit + short
+        return replace(self, log_unit=unit, surrogate=less, surrogate_error=0.0, wsabi=None, wsabi_variance=0.0)
 
     def combined(self, share: float, *, by_fresh: bool) -> tuple[float, float]:
         """Integral of the control with that share of WSABI, and the variance of Z about it, by the models alone."""
@@ -266,22 +271,23 @@ def _models(regions: Regions, draws: _Draws) -> _Models:
         else:
             known = [by_wsabi - wsabi]
     integral, error = proposal.mean_of(surrogate, X, log_p, *known)
-    return _Models(log_unit, integral, error, wsabi, variance, doubt)
+    return _Models(log_unit, integral, error, wsabi, variance, doubt, log_unit + draws.log_cap)
 
 
 def _log_capped_mean(log_ratio: Array) -> float:
     """log m for ratios r (N,), with m = mean of min(r, √N m): none is more than N^−½ of their sum.
 
     Where the k largest are held to b = √N m, and s_k is the sum of the others, kb + s_k = √N b. The first k will do
-    whose b = s_k/(√N − k) is no less than any of the others.
+    whose b = s_k/(√N − k) is no less than any of the others. Up to N^¼ of them may be held: what more of them agree on
+    is no accident, and then none is.
     """
     root = math.sqrt(len(log_ratio))
     ordered = np.sort(log_ratio)[::-1]
-    k = np.arange(math.ceil(root))  # k < √N
+    k = np.arange(min(math.ceil(root), 1 + math.ceil(math.sqrt(root))))  # k < √N
     log_sums = np.logaddexp.accumulate(ordered[::-1])[::-1][: len(k)]
     log_caps = log_sums - np.log(root - k)
     enough = np.flatnonzero(ordered[: len(k)] <= log_caps)
-    return float(log_caps[enough[0] if len(enough) else -1]) - math.log(root)
+    return float(log_caps[enough[0]]) - math.log(root) if len(enough) else float(log_sums[0]) - math.log(len(log_ratio))
 
 
 def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, float]:
@@ -339,19 +345,21 @@ def _surrogate_residuals(
 ) -> Array:
     """(ℓπ − M)/p at points X (N, D) with log ℓπ/p (N,), less what the integral of M lacks to the models': (N,).
 
-    M is the surrogate, of one integral, or without the point that it is compared with, of an integral for each.
+    M is the surrogate, of one integral, or without the point that it is compared with, of an integral for each; M/p is
+    held to what it was held to in the integral. A surrogate may soar at the one point that it is not told of, as the
+    one that is told of all does not: there M exceeds ℓπ by no more than :func:`_bound` allows.
     """
     true = _ratio(log_weights - models.log_unit)
-    log_cap = models.log_unit + draws.log_cap
-    most = log_cap + draws.proposal.log_pdf(X)
+    most = models.log_cap + draws.proposal.log_pdf(X)
     if crossfit.is_plain:
         return true - _ratio(np.minimum(crossfit.regions.surrogate(X)[0], most) - log_p - models.log_unit)
     own = np.minimum(np.diagonal(crossfit.without_each(X)), most)
     some, log_p_some = draws.X[:SOME], draws.log_p[:SOME]
-    log_ratios = np.minimum(crossfit.without_each(some) - log_p_some, log_cap)
+    log_ratios = np.minimum(crossfit.without_each(some) - log_p_some, models.log_cap)
     integrals = draws.proposal.means_of(_ratio(log_ratios - models.log_unit), some, log_p_some)
     lacking = integrals[-1] - integrals[:-1]
-    return np.asarray(true - _ratio(own - log_p - models.log_unit) - lacking)
+    model = _ratio(own - log_p - models.log_unit)
+    return np.asarray(np.maximum(true - model, -_bound(model)) - lacking)
 
 
 def _fresh(
@@ -368,8 +376,6 @@ def _fresh(
         residual = share * by_wsabi + (1.0 - share) * residual
     integral = models.combined(share, by_fresh=True)[0]
     unmet = models.unmet
-    # A surrogate may soar at the one place that it is not told of; what it has where all are told is no measure of it.
-    residual = np.maximum(residual, -_bound(true - residual))
     if np.var(residual) > np.var(true):  # a control that does harm is left out: plain importance sampling
         residual, integral = true, 0.0
         unmet = min(unmet, LEFT_OVER * float(np.mean(true)))  # nor is its size a measure of what was not met

@@ -42,7 +42,7 @@ WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
-FAR = 1e100  # nats below the best: what lies further down counts as this far, and no square overflows
+FAR = 1e100  # nats below the best: what lies further down counts as this far, and the temperature stays a number
 LEARN_GROWTH = 1.05  # of the data, after which θ is learnt anew: that takes a score of factorisations
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
@@ -84,7 +84,7 @@ class Explorer:
         self.drift = math.inf
         self.doubt = math.inf
         self.surrogate: LogSurrogate | None = None
-        self._learnt_n = 0  # data when θ was last learnt at this temperature's kind, hot or cold
+        self._learnt_n = 0  # data when θ was last learnt, hot or cold as the search is
         self.top = self.top_joint = self.depth = 0.0
         self.border: Border | None = None
 
@@ -229,7 +229,9 @@ class Explorer:
 
     def match(self, X: Array, log_l: Array) -> None:
         """Fit the surrogate, with a θ learnt as the data grow; move q to the moments of its tempered posterior."""
-        self.fit(X, log_l, learn=len(X) >= LEARN_GROWTH * self._learnt_n)
+        self.fit(X, log_l, learn=not self._learnt_n <= len(X) < LEARN_GROWTH * self._learnt_n)
+        if not self._learnt_n:  # it has turned cold, or hot
+            self.fit(X, log_l, learn=True)
         shift, factor, log_mass = self._matched_moments(CAUTION)
         if self.doubt > IGNORANT:
             shift, factor, log_mass = self._matched_moments(4.0 * CAUTION)
@@ -269,7 +271,7 @@ class Explorer:
     def relearnt(self, X: Array, log_l: Array) -> Explorer:
         """A copy with the same q whose surrogate has learnt θ from X (N, D), log ℓ (N,); itself, where that failed.
 
-        Learning takes a score of factorisations, so θ is that of MAX_DATA points; the surrogate has up to LAST_DATA.
+        Learning takes scores of factorisations, so θ is that of MAX_DATA points; the surrogate has up to LAST_DATA.
         Where these lie so close together that another θ would be theirs, it may soar between them: more data that leave
         it with more to doubt are not taken.
         """

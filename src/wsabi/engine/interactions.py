@@ -22,7 +22,7 @@ from wsabi._types import Array
 
 __all__ = ["BLOCK", "LEAST_DIMENSION", "SIDES", "AxisKernel", "bent", "interactions"]
 
-LEAST_DIMENSION = 3  # of fewer parameters a function of two is any function
+LEAST_DIMENSION = 3  # in one and two dimensions there are data enough to learn any smooth function
 BLOCK = 1 << 15  # entries worked on at a time: three such blocks fit into a core's own cache
 SIDES = 4  # numbers for each parameter: log h, log a, c, log s
 

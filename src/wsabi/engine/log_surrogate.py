@@ -3,8 +3,8 @@
 A log-likelihood of hundreds of nats is out of reach of any warp of ℓ, but close to a quadratic where it matters. The
 quadratic is part of the kernel (Bayesian linear regression on 1, y, yyᵀ), so what the data leave open about its
 coefficients is part of the predictive variance, and no count of points has to be reached before it can be used. The
-remainder is a squared exponential along q's axes and, from three parameters on, functions of single parameters and of
-pairs of them (:mod:`wsabi.engine.interactions`).
+remainder is a squared exponential along q's axes and, from three parameters on, functions of any few parameters on axes
+that may end (:mod:`wsabi.engine.interactions`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slo
 
 @dataclass(frozen=True)
 class Theta:
-    """Logarithms of what the kernel learns.
+    """What the kernel learns; all but the centres c_d as logarithms.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Theta:
         return Theta(vector[:dim], vector[dim:both].reshape(SIDES, -1), vector[both:])
 
     def with_parts_of(self, other: Theta) -> Theta:
-        """The same, with the other's h and σ where it has none, and without its own where the other has none."""
+        """The same, with the other's axes and σ where it has none, and without its own where the other has none."""
         n = other.scales.size
         sides = self.sides if self.sides.size else other.sides
         scales = np.append(self.scales, other.scales[self.scales.size :])[:n]
