@@ -42,7 +42,7 @@ WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
-FAR = 1e100  # nats below the best: what lies further down counts as this far, and the temperature stays a number
+FAR = 1e60  # nats below the best: what lies further down counts as this far, and no fourth power of it overflows
 LEARN_GROWTH = 1.05  # of the data, after which θ is learnt anew: that takes a score of factorisations
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
