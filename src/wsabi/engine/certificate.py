@@ -43,7 +43,8 @@ LEFT_OVER = 0.35
 # every fresh point, and is in their spread.
 OVERCONFIDENT = 3.0
 # Of what is claimed for the models is the size of their error, by which they are weighed against the fresh points. Over
-# 18 problems it was 0.16 to 1.4 of it; 0.3 in the middle of those whose fresh points are in doubt by more than 0.005.
+# 18 problems it was 0.16 to 1.4 of it, but for rings and thin tails (5.5 and 6.4), which fresh points miss as well; 0.3
+# in the middle of those whose fresh points are in doubt by more than 0.005.
 TYPICAL = 0.35
 SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
 SOME = 4000  # draws that tell by how much the integral changes without one fresh point: a small number beside it
