@@ -86,7 +86,7 @@ def test_an_integral_that_draws_cannot_do_is_refined(monkeypatch: pytest.MonkeyP
 
     assert ask(Effort(300, 300, 0.0, refine=0.0)) == 1
     assert ask(Effort(300, 300, 0.0, refine=math.inf)) == 0
-    share = certificate._models(regions, certificate._Draws.of(proposal, 300, np.random.default_rng(1)))
+    share = certificate._models(regions, certificate._Draws.of(proposal, regions, 300, np.random.default_rng(1)))
     assert ask(Effort(300, 300, 0.0, refine=0.9 * share.surrogate_error / share.least_claim)) == 1
     assert ask(Effort(300, 300, 0.0, refine=1.1 * share.surrogate_error / share.least_claim)) == 0
 
@@ -130,7 +130,7 @@ def test_no_draw_carries_more_of_an_integral_than_the_root_of_their_number(monke
     monkeypatch.setattr(certificate, "_usable_moments", lambda *_: (None, 0.0))
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(0)
-    draws = certificate._Draws.of(proposal, 1000, rng)
+    draws = certificate._Draws.of(proposal, regions, 1000, rng)
     soared = np.abs(draws.X[:, 0] - place) < 0.01
     assert 1 <= np.sum(soared) <= 5
     models = certificate._models(regions, draws)
@@ -161,7 +161,7 @@ def test_points_that_are_data_too_leave_the_estimate_unbiased() -> None:
         X = proposal.sample(12, rng)
         log_p = proposal.log_pdf(X)
         crossfit = CrossFit.of(regions, X, rippled(X), 12)
-        draws = certificate._Draws.of(proposal, 3000, rng)
+        draws = certificate._Draws.of(proposal, crossfit.regions, 3000, rng)
         models = certificate._models(crossfit.regions, draws)
         log_weights = rippled(X) + regions.measure.log_pdf(X) - log_p
         residuals = certificate._surrogate_residuals(models, crossfit, draws, X, log_weights, log_p)
@@ -537,7 +537,7 @@ def test_a_control_that_soars_where_it_is_not_told_is_bounded_there(monkeypatch:
     regions = regions_of(log_l)
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(0)
-    draws = certificate._Draws.of(proposal, 400, rng)
+    draws = certificate._Draws.of(proposal, regions, 400, rng)
     models = replace(certificate._models(regions, draws), log_cap=math.inf)
     X = proposal.sample(100, rng)
     log_p = proposal.log_pdf(X)

@@ -38,6 +38,15 @@ REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the train
 SETTLED = 0.01  # nats: an error below this is as good as none, and evaluations do more good in another look
 
 
+@dataclasses.dataclass(frozen=True)
+class _Claim:
+    """An estimate, and of what: the number of evaluations, and the models."""
+
+    n: int
+    regions: Regions
+    certificate: Certificate
+
+
 class AdaptiveModel:
     """Data in, next points and an estimate of Z out, in base coordinates.
 
@@ -72,7 +81,7 @@ class AdaptiveModel:
         self._n_integrated = 0
         self._surprise: Array | None = None
         self._seen = 0  # evaluations that the state below has taken notice of
-        self._asked_at = 0  # evaluations when the error claimed was last asked for
+        self._claim: _Claim | None = None  # the last estimate made on the way
 
     def plan(self, budget: int, tol: float = 0.0) -> None:
         """Set the number of evaluations that the run is expected to reach, and the error of log Z that will do."""
@@ -157,7 +166,7 @@ class AdaptiveModel:
         self.data.disown()
         self.data.release_fresh()
         self.regions, self._proposals, self._surprise = None, [], None
-        self._matched_n = self._asked_at = 0
+        self._matched_n, self._claim = 0, None
         kinds = self.lookout.images.kinds
         self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.certify)
 
@@ -246,20 +255,21 @@ class AdaptiveModel:
         self.lookout.begin_around(x)
 
     def _is_settled(self) -> bool:
-        """Whether another look does more good; asked as the data grow by 5 %.
+        """Whether another look does more good; asked where there is an estimate, and as the data grow by 5 %.
 
         It does where the error of what was found is small enough, or smaller than what may not have been found.
         """
         n = len(self.X)
-        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or not self._has_fresh_points:
+        asked_at = 0 if self._claim is None else self._claim.n
+        due = n == asked_at or n >= 1.05 * asked_at
+        if not due or n + self.found.typical > self.budget or not self._has_fresh_points:
             return False
-        self._asked_at = n
         try:
-            claim = self.estimate()
+            certificate = self.estimate()
         except NumericalError:
             return False
         wanted = max(SETTLED, self.tol, math.log1p(self.lookout.unseen_share))
-        return claim is not None and claim.log_z_std < wanted
+        return certificate is not None and certificate.log_z_std < wanted
 
     # -- integrating --------------------------------------------------------------------------------------------------
 
@@ -347,21 +357,29 @@ class AdaptiveModel:
     # -- what is known of Z -------------------------------------------------------------------------------------------
 
     def estimate(self, effort: Effort = INTERIM) -> Certificate | None:
-        """The combined estimate, or None while looking has not found a region."""
+        """The combined estimate, or None while looking has not found a region; one on the way is made but once."""
         if self.regions is None:
             return None
+        if effort is not INTERIM:
+            return self._certified(self.regions, effort)
+        if self._claim is None or self._claim.n != len(self.X) or self._claim.regions is not self.regions:
+            self._claim = _Claim(len(self.X), self.regions, self._certified(self.regions, effort))
+        return self._claim.certificate
+
+    def _certified(self, regions: Regions, effort: Effort) -> Certificate:
+        """The combined estimate of these regions."""
         # A stream of its own: asking for the estimate must not change the points that follow.
         rng = np.random.default_rng(len(self.X))
         X, log_l, numbers = self.data.fresh()
         log_p = log_mixture(self._proposals, numbers, X)
         proposal = self._proposals[-1]
         try:
-            relative = certify(self.regions, proposal, X, log_l, log_p, rng, effort, self.crossfit)
+            relative = certify(regions, proposal, X, log_l, log_p, rng, effort, self.crossfit)
         except NumericalError:
             if self.crossfit is None:
                 raise
             # Fresh points so close together that none can be told from the others: they check, and are no data.
-            relative = certify(self.regions, proposal, X, log_l, log_p, rng, effort)
+            relative = certify(regions, proposal, X, log_l, log_p, rng, effort)
         left_out = math.exp(min(self.data.log_floor - relative.log_z, 700.0)) if self.data.floors else 0.0  # at most
         return dataclasses.replace(
             relative,

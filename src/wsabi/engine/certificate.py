@@ -64,7 +64,7 @@ class Effort:
     refine: float
 
     def draws_after(self, n: int, models: _Models) -> int:
-        """How many draws to try after n: a tenth more than the error at n says, and half as many again at least."""
+        """How many draws there should be after n: a tenth more than the error says, and half as many again at least."""
         ratio = models.surrogate_error / (self.tolerable * models.least_claim)
         return min(self.most, max(int(1.5 * n), int(1.1 * n * min(ratio, 100.0) ** 2)))
 
@@ -99,13 +99,14 @@ def certify(
     """
     crossfit = CrossFit.without_any(regions, len(X)) if crossfit is None else crossfit
     regions = crossfit.regions
-    draws = _Draws.of(proposal, effort.draws, rng)
+    draws = _Draws.of(proposal, regions, effort.draws, rng)
     models = _models(regions, draws)
     while models.surrogate_error > effort.tolerable * models.least_claim and draws.n < effort.most:
-        draws = _Draws.of(proposal, effort.draws_after(draws.n, models), rng)
+        more = effort.draws_after(draws.n, models) - draws.n
+        draws = draws.followed_by(_Draws.of(proposal, regions, more, rng))
         models = _models(regions, draws)
     if models.surrogate_error > effort.refine * models.least_claim:
-        draws = _Draws.of(proposal.refined(lambda X: regions.surrogate(X)[0], rng), draws.n, rng)
+        draws = _Draws.of(proposal.refined(lambda X: regions.surrogate(X)[0], rng), regions, draws.n, rng)
         models = _models(regions, draws)
     fresh = None
     if len(X) >= MIN_POINTS:
@@ -218,17 +219,27 @@ class _Models:
 
 @dataclass(frozen=True)
 class _Draws:
-    """X (N, D), drawn from a proposal, with their log density (N,)."""
+    """X (N, D), drawn from a proposal: their log density, log ℓπ by the surrogate there and its sd, (N,) each."""
 
     proposal: Proposal
     X: Array
     log_p: Array
+    log_m: Array
+    sd: Array
 
     @classmethod
-    def of(cls, proposal: Proposal, n: int, rng: np.random.Generator) -> _Draws:
+    def of(cls, proposal: Proposal, regions: Regions, n: int, rng: np.random.Generator) -> _Draws:
         """N = n draws."""
         X = proposal.sample(n, rng)
-        return cls(proposal, X, proposal.log_pdf(X))
+        return cls(proposal, X, proposal.log_pdf(X), *regions.surrogate(X))
+
+    def followed_by(self, more: _Draws) -> _Draws:
+        """These and more of the same proposal."""
+        both = [
+            np.concatenate(pair)
+            for pair in [(self.X, more.X), (self.log_p, more.log_p), (self.log_m, more.log_m), (self.sd, more.sd)]
+        ]
+        return _Draws(self.proposal, *both)
 
     @property
     def n(self) -> int:
@@ -253,14 +264,13 @@ def _models(regions: Regions, draws: _Draws) -> _Models:
     cannot integrate the fresh points, far fewer, cannot check. The surrogate is held to √N times its mean over p.
     """
     proposal, X, log_p = draws.proposal, draws.X, draws.log_p
-    log_m, sd = regions.surrogate(X)
-    log_ratio = log_m - log_p
+    log_ratio = draws.log_m - log_p
     log_unit = _log_capped_mean(log_ratio)
     if not math.isfinite(log_unit):
         log_unit = regions.log_mass
     surrogate = _ratio(np.minimum(log_ratio - log_unit, draws.log_cap))
     total = float(surrogate.sum())
-    doubt = float(surrogate @ sd) / total if total > 0.0 else NO_IDEA
+    doubt = float(surrogate @ draws.sd) / total if total > 0.0 else NO_IDEA
     wsabi, variance = _usable_moments(regions, log_unit)
     known = []
     if wsabi is not None:
