@@ -88,8 +88,8 @@ def test_the_tolerance_is_what_the_model_plans_for() -> None:
 def test_looks_go_on_with_few_fresh_points_or_none(certify: float) -> None:
     """A first run ends with one look; what is left of the budget finds the other mode."""
     integrator = wsabi.Integrator(PRIOR, settings=wsabi.Settings(certify=certify), rng=0)
-    first = integrator.run(two_modes, budget=50, tol=0, vectorized=True)
-    more = integrator.run(two_modes, budget=350, tol=0, vectorized=True)
+    first = integrator.run(two_modes, budget=35, tol=0, vectorized=True)
+    more = integrator.run(two_modes, budget=365, tol=0, vectorized=True)
     assert len(more.looks) > len(first.looks) + 2
     assert abs(more.log_z - TWO_MODES) < 0.05
 

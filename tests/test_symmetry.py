@@ -135,19 +135,28 @@ def test_a_mixture_of_parameters_of_three_kinds() -> None:
 def test_two_hidden_units_are_reversed_and_exchanged() -> None:
     """v₁ tanh(w₁·) + v₂ tanh(w₂·) has eight images of one mode, here as wide as each other: one alone is log 8 low.
 
-    That the two units are reversed together suggests that they are exchanged, and that each is reversed by itself.
+    That the two units are reversed together suggests that they are exchanged, and that each is reversed by itself. A
+    look may also take two of the modes into one region, whose images are then not asked for: every run is right, and
+    about half of them prove the whole group. None of four would at a chance of one half in one set of seeds of sixteen.
     """
     unit, exchanged = Mirror.of(4, reversed_axes=[0, 2]), Mirror.of(4, ((0, 1), (2, 3)))
     group = [Mirror.of(4), *group_of([unit, exchanged], 23)]
     assert len(group) == 8
     mode = np.array([1.3, -0.5, 0.9, 0.7])
     log_l, log_z = bumps(np.array([mirror.image(mode) for mirror in group]), np.zeros(8), 0.2)
-    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), rng=2)
-    result = integrator.run(log_l, budget=300, vectorized=True)
-    assert abs(result.log_z - log_z) < min(0.05, 3.0 * result.log_z_std)
-    assert {Mirror.of(4), *integrator._model.found.group} == set(group)  # type: ignore[union-attr]
-    assert "w1 <-> w2, v1 <-> v2" in result.symmetries
-    assert {"w1 reversed, v1 reversed", "w2 reversed, v2 reversed"} & set(result.symmetries)
+    complete = []
+    for seed in range(4):
+        integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), rng=seed)
+        result = integrator.run(log_l, budget=300, vectorized=True)
+        assert abs(result.log_z - log_z) < min(0.05, 3.0 * result.log_z_std)
+        proved = {Mirror.of(4), *integrator._model.found.group}  # type: ignore[union-attr]
+        assert proved <= set(group)
+        if proved == set(group):
+            complete.append(result)
+    assert complete
+    for result in complete:
+        assert "w1 <-> w2, v1 <-> v2" in result.symmetries
+        assert {"w1 reversed, v1 reversed", "w2 reversed, v2 reversed"} & set(result.symmetries)
 
 
 FACTORED = _rng.standard_normal((30, 1)) * np.array([1.2, -0.8, 0.9]) + 0.5 * _rng.standard_normal((30, 3))

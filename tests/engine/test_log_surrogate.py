@@ -117,6 +117,20 @@ def test_more_data_are_as_good_as_all_at_once(dim: int, monkeypatch: pytest.Monk
     assert_allclose(first.predict(P)[0], first.mean(P), rtol=1e-12)  # and the first is as it was
 
 
+@pytest.mark.parametrize("dim", [1, 4])
+def test_variances_after_one_more_datum_are_those_of_a_surrogate_that_has_it(
+    dim: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+    surrogate, *_ = fitted(dim)
+    P = np.random.default_rng(3).standard_normal((9, dim))
+    mean, after = surrogate.predict_after_each(P, 4, 0.2)
+    assert_allclose(mean, surrogate.mean(P[5:]), rtol=1e-12)
+    for p, row in zip(P, after, strict=True):
+        told = surrogate.extended(p[None], np.array([7.0]), np.array([0.2]))  # whatever its value is
+        assert_allclose(row, told.predict(P[5:])[1], rtol=1e-8, atol=1e-8)
+
+
 def test_a_datum_given_twice_without_noise_is_a_numerical_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
     surrogate, Y, values, _ = fitted(3)

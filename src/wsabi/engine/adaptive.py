@@ -322,7 +322,7 @@ class AdaptiveModel:
                 return self.regions.propose(pending)
             part = self.regions.parts[int(self.rng.choice(len(self.regions.parts), p=self.regions.weights))]
             part.explorer.fit(*self.lookout.training_data())
-            return np.asarray(part.explorer.propose(pending, part.doubt.sample(200, self.rng)))
+            return np.asarray(part.explorer.propose(pending, part.doubt))
         except NumericalError:
             return np.asarray(self._proposals[-1].sample(1, self.rng)[0])
 

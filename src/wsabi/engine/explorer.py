@@ -22,7 +22,7 @@ from wsabi.engine.border import Border, fit_border
 from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import LEAST_DIMENSION
 from wsabi.engine.log_surrogate import STEPS, LogSurrogate, fit_log_surrogate
-from wsabi.engine.students import truncated
+from wsabi.engine.students import Students, truncated
 from wsabi.measures import Measure
 
 __all__ = ["RESOLUTION", "Explorer", "total_log_mass"]
@@ -35,6 +35,7 @@ GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the 
 MAX_DATA = 350
 LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
 LAST_STEPS = 2 * STEPS  # of the search for θ before a last estimate: there will be no others to go on
+WITNESSES = 300  # by which the doubt that is left is judged, to 6 %: candidates that differ by less are as good
 CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
@@ -43,7 +44,7 @@ AWAY = 0.5  # sds of q: closer to a point under way another would most likely te
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e60  # nats below the best: what lies further down counts as this far, and no fourth power of it overflows
-LEARN_GROWTH = 1.05  # of the data, after which θ is learnt anew: that takes a score of factorisations
+LEARN_GROWTH = 1.1  # of the data, after which θ is learnt anew: that takes a score of factorisations, and θ is slow
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
 
@@ -205,7 +206,7 @@ class Explorer:
         log_t, v = self._log_target(Y, 0.0)
         feasible = self._feasible(Y)
         known = np.maximum(feasible, 1e-10)  # Var[B e^g] for B ~ Bernoulli(feasible), over (feasible·e^m)²
-        return log_t + 0.5 * np.log(np.exp(np.minimum(v, 4.0)) * -np.expm1(-v) / known + (1.0 - feasible) / known)
+        return log_t + 0.5 * np.log(_relative_variance(v) / known + (1.0 - feasible) / known)
 
     def _fitted(self) -> LogSurrogate:
         if self.surrogate is None:
@@ -251,8 +252,8 @@ class Explorer:
         self.drift = divergence(shift, cholesky(cov))
         before, self.frame = self.frame, self.frame.move(shift, cov)
         self.surrogate = replace(self._fitted(), theta=before.theta_in(self.frame, self._fitted().theta))
-        # θ is a length in units of q: where q has changed by half a nat it is another length.
-        self.fit(X, log_l, learn=self.drift > 0.5)
+        # θ goes with q, but where q has changed by a quarter of a nat along every axis other lengths may be better.
+        self.fit(X, log_l, learn=self.drift > 0.25 * dim)
 
     def rematched(self, X: Array, log_l: Array) -> Explorer:
         """A copy with q matched to more data; itself, where that failed or lost most of the mass it had.
@@ -324,11 +325,12 @@ class Explorer:
         dim = self.measure.dim
         shift, factor = np.zeros(dim), np.eye(dim)
         log_mass = -math.inf
+        noise = self._student_noise(DRAWS)  # the same at every step: q then stands still where it has arrived
+        log_noise = _log_student(noise)
         for step in range(15):
-            noise = self._student_noise(DRAWS)
             Y = shift + noise @ factor.T
             log_t, variance = self._log_target(Y, caution)
-            log_w = log_t - _log_student(noise) + 0.5 * log_det(factor)
+            log_w = log_t - log_noise + 0.5 * log_det(factor)
             top = float(np.max(log_w))
             if np.count_nonzero(np.isfinite(log_w)) <= dim:  # too few for a covariance: closer, round the best datum
                 self.doubt = math.inf
@@ -365,10 +367,13 @@ class Explorer:
 
     # -- the next point -----------------------------------------------------------------------------------------------
 
-    def propose(self, pending: Array, candidates: Array | None = None) -> Array:
-        """Where ℓ^(1/t)π is most uncertain, (D,), among draws of a widened q and ``candidates`` (M, D).
+    def propose(self, pending: Array, shape: Students | None = None) -> Array:
+        """Where an evaluation would tell most of ℓ^(1/t)π, (D,), among draws of a widened q and of ``shape``.
 
-        Half an sd of q from any point under way, ``pending`` (P, D), as long as there are such candidates.
+        Half an sd of q from any point under way, ``pending`` (P, D), as long as there are such candidates. A hot search
+        wants to know where to go, and evaluates where ℓ^(1/t)π is most uncertain. A cold one is to be integrated, and
+        takes the point after which least doubt is left, all in all. Where ℓ may be zero it is again the most uncertain
+        one, for what an evaluation says of the border is not in the surrogate's variance.
         """
         Y = self._student_noise(CANDIDATES)
         # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
@@ -378,14 +383,37 @@ class Explorer:
         # much more inside than on the shell, that is where ℓ^(1/t)π has most to say.
         Y[1::2] *= self.rng.uniform(size=(len(Y[1::2]), 1))
         X = self.frame.colour(Y)
-        if candidates is not None:
-            X = np.concatenate([X, candidates])
-        log_doubt = self.log_doubt(X)
+        if self.is_cold and self.border is None:
+            S, log_density = self._witnesses(shape)
+            X = np.concatenate([X, S])
+            merit = -self._doubt_left(X, log_density)
+        else:
+            X = X if shape is None else np.concatenate([X, shape.sample(WITNESSES, self.rng)])
+            merit = self.log_doubt(X)
         if len(pending):
             near = np.min(square_distances(self.frame.whiten(X), self.frame.whiten(pending)), axis=1) < AWAY**2
             if not np.all(near):
-                log_doubt = np.where(near, -np.inf, log_doubt)
-        return np.asarray(X[int(np.argmax(log_doubt))])
+                merit = np.where(near, -np.inf, merit)
+        return np.asarray(X[int(np.argmax(merit))])
+
+    def _witnesses(self, shape: Students | None) -> tuple[Array, Array]:
+        """Draws (R, D) of ``shape``, or of q where there is none, and the log density of each, (R,)."""
+        if shape is None:
+            noise = self._student_noise(WITNESSES)
+            return self.frame.colour(noise), _log_student(noise)
+        S = shape.sample(WITNESSES, self.rng)
+        return S, shape.log_pdf(S)
+
+    def _doubt_left(self, X: Array, log_density: Array) -> Array:
+        """∫ sd[ℓπ], in units of its own, (M,), as it will be after an evaluation at each of X (M, D).
+
+        By the last R of X, drawn with that log density (R,). The sd is that of :meth:`log_doubt`, with the present
+        mean: what the value will be is not known, but how much of the variance it takes is.
+        """
+        last = len(log_density)
+        mean, after = self._fitted().predict_after_each(self.frame.whiten(X), last, RESOLUTION**2)
+        w = truncated(np.minimum(mean, 3.0) + self.measure.log_pdf(X[len(X) - last :]) - log_density)
+        return np.asarray(np.sqrt(_relative_variance(after)) @ w)
 
 
 def _reach(dim: int) -> float:
@@ -396,6 +424,11 @@ def _reach(dim: int) -> float:
 def _furthest(depth: float) -> float:
     """Nats below the best that a value counts for at most: a million nats below is no more than far below."""
     return max(1e6, 3.0 * depth)
+
+
+def _relative_variance(v: Array) -> Array:
+    """Var[e^g] over (e^m)², e^v(e^v − 1), g ~ N(m, v), less a factor e^v; v is held to 4 in the exponent."""
+    return np.asarray(np.exp(np.minimum(v, 4.0)) * -np.expm1(-v))
 
 
 def _noise(drop: Array, depth: float, temperature: float) -> Array:

@@ -166,6 +166,21 @@ class LogSurrogate:
         # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
         return k @ self.weights, np.maximum(self._prior_variance(P) - explained, 1e-8), V
 
+    def predict_after_each(self, P: Array, last: int, noise: float) -> tuple[Array, Array]:
+        """Predictive mean (R,) at the R = ``last`` points of P (M, D), and the variances there after one more datum.
+
+        The datum lies at each of P in turn and has that noise variance. With C the predictive covariance, the
+        variances (M, R) are
+
+            C(s, s) − C(p, s)²/(C(p, p) + noise)
+
+        whatever its value will be.
+        """
+        mean, v, V = self._posterior(P)
+        here = slice(len(P) - last, None)
+        cov = replace(self, Y=P[here])._kernel(P) - V.T @ V[:, here]
+        return mean[here], np.maximum(v[here] - np.square(cov) / (v + noise)[:, None], 0.0)
+
     @cached_property
     def _inverse(self) -> Array:
         """L⁻¹, (N, N)."""
