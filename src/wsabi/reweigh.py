@@ -22,6 +22,7 @@ from wsabi.weighted_samples import WeightedSamples
 __all__ = ["reweigh"]
 
 DRAWS = 4000
+FEW = 10.0  # effective draws, below which their spread is not known either
 
 
 def reweigh(result: Result, old: Prior, new: Any) -> Result:
@@ -29,8 +30,8 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
 
     The variance of log Z is that of the run, multiplied by 1 + c² (c the coefficient of variation of π'/π under the
     posterior: the same evaluations speak for that many times fewer independent ones), plus 1/ESS for the draws, plus
-    log²(1 − u) for the share u of the new posterior that no evaluation is near, which may not exist. With u above 0.9
-    nothing is known, and the standard deviation is infinite.
+    log²(1 − u) for the share u of the new posterior that no evaluation is near, which may not exist. With u above 0.9,
+    or fewer than ten effective draws, nothing is known, and the standard deviation is infinite.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
     spread = float(weights @ np.square(np.exp(log_ratio - shift))) - 1.0  # c² = E[(π'/π)²]/E[π'/π]² − 1
     unseen = _unseen_share(X, weights, new_weights, result.points)
     variance = result.log_z_std**2 * (1.0 + max(spread, 0.0)) + 1.0 / ess
-    variance += math.inf if unseen > 0.9 else math.log1p(-unseen) ** 2
+    variance += math.inf if unseen > 0.9 or ess < FEW else math.log1p(-unseen) ** 2
     log_z = result.log_z + shift
     belief = ModelBelief(result.model.log_mean + shift, 2.0 * (log_z + 0.5 * math.log(math.expm1(min(variance, 50.0)))))
     return dataclasses.replace(
