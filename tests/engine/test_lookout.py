@@ -42,9 +42,9 @@ def step(model: AdaptiveModel, log_l: Any = bump) -> None:
     model.observe(X, log_l(X))
 
 
-def looked(n_looks: int, budget: int = 200) -> AdaptiveModel:
+def looked(n_looks: int, budget: int = 200, seed: int = 0) -> AdaptiveModel:
     """A model after so many looks."""
-    model = a_model(budget)
+    model = a_model(budget, seed=seed)
     while len(model.found.looks) < n_looks:
         assert len(model.X) < budget
         step(model)
@@ -151,7 +151,10 @@ def test_a_hit_is_the_hosts_where_one_is_given() -> None:
 
 
 def test_a_look_that_meets_what_was_known_ends_with_its_design(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quadratic log ℓ is known everywhere after one look: the next takes 2D + 2 points, and has its host's mass."""
+    """A quadratic log ℓ is known everywhere after one look: the next takes 2D + 2 points, and has its host's mass.
+
+    It may have come back by itself with the last of them, but in few runs.
+    """
     model = looked(1)
     while len(model.found.looks) < 2:
         masses = [explorer.log_z + model.offset for explorer in model.found.explorers]
@@ -161,7 +164,7 @@ def test_a_look_that_meets_what_was_known_ends_with_its_design(monkeypatch: pyte
     assert look.log_z in masses
     assert hits_of(model.found) == [2]
     monkeypatch.setattr(Found, "foretells", lambda *_: None)
-    assert looked(2).found.looks[1].n_evals > 2 * 2 + 2
+    assert np.median([looked(2, seed=seed).found.looks[1].n_evals for seed in range(5)]) > 2 * 2 + 2
 
 
 def test_looks_are_compared_at_their_temperature_and_only_those_from_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,9 +289,11 @@ def test_where_looks_must_return_more_often_they_go_on(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("certify", "n_fresh", "returning", "checked"),
     [
-        (0.1, ENOUGH_POINTS, True, True),
-        (0.1, ENOUGH_POINTS - 1, True, False),
-        (0.1, ENOUGH_POINTS, False, False),
+        (0.2, ENOUGH_POINTS, True, True),
+        (0.2, ENOUGH_POINTS - 1, True, False),
+        (0.2, ENOUGH_POINTS, False, False),
+        (0.1, 10, True, True),  # half of the twenty that will come
+        (0.1, 9, True, False),
         (0.0, 0, True, True),  # where no fresh points are asked for, none are waited for
         (0.0, 0, False, False),
     ],

@@ -19,7 +19,7 @@ import numpy as np
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.engine.ascent import Slope
-from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
+from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, Effort, certify
 from wsabi.engine.crossfit import CrossFit
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import Found
@@ -130,9 +130,11 @@ class AdaptiveModel:
 
     @property
     def _has_fresh_points(self) -> bool:
-        """Whether there are so many that their error can be believed, or about all that the settings ask for."""
-        share = self.settings.certify
-        return share == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, share * self.budget))
+        """Whether there are so many that their error can be believed, or half of all that the settings ask for.
+
+        They come evenly over the run: all of them would be there at its end, and not be waited for.
+        """
+        return self.n_certificate >= min(ENOUGH_POINTS, 0.5 * self.settings.certify * self.budget)
 
     @property
     def is_looking(self) -> bool:
