@@ -208,11 +208,18 @@ def test_without_likelihood_there_is_nothing_to_be_overconfident_about() -> None
 
 
 @pytest.mark.parametrize(
-    ("gap", "trust"), [(0.0, 0.2), (0.5, 0.2), (-1.0, 0.2), (2.0, 0.75), (-2.0, 0.75), (math.sqrt(1.25), 0.2)]
+    ("gap", "trust"), [(0.0, 0.2), (0.5, 0.2), (-2.0, 0.2), (3.0, 5 / 6), (-3.0, 5 / 6), (math.sqrt(4.25), 0.2)]
 )
 def test_trust_is_by_precision_unless_the_gap_says_that_the_model_is_wrong(gap: float, trust: float) -> None:
-    """Variance 0.25, error 1: beyond a gap of √1.25 the variance is gap² − 1."""
-    assert_allclose(certificate._trust(0.25, gap, 1.0), trust)
+    """Variance 0.25, error 1: beyond a gap of √4.25 the variance is gap² − 4."""
+    assert_allclose(certificate._trust(0.25, gap, 1.0, 100.0), trust)
+
+
+@pytest.mark.parametrize(("gap", "trust"), [(1.0, 0.2), (math.sqrt(1.25), 0.2), (2.0, 0.75), (-3.0, 8 / 9)])
+def test_an_error_of_more_than_the_model_has_is_no_excuse(gap: float, trust: float) -> None:
+    """Variance 0.25, error 1, beside an integral of next to nothing: from a gap of √1.25 on it is gap² − 1."""
+    assert_allclose(certificate._trust(0.25, gap, 1.0, 1e-9), trust)
+    assert_allclose(certificate._trust(0.25, gap, 1.0, 0.0), trust)
 
 
 @pytest.mark.parametrize("soaring", [0, 1, 3, 6])
