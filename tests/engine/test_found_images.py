@@ -335,7 +335,7 @@ def test_a_reflected_explorer_says_of_the_image_what_the_explorer_says_of_the_or
     assert np.sqrt(np.mean(np.square(elsewhere))) > 1.0
     # And still does when both are told the same anew, with the length-scales they have.
     assert explorer.surrogate is not None
-    assert np.all(np.ptp(explorer.surrogate.theta.sides, axis=1) > 0.02)  # of parameters that are not alike
+    assert np.all(np.ptp(explorer.surrogate.theta.sides, axis=2) > 0.02)  # of parameters that are not alike
     more = -0.5 * np.square((X - [0.8, -0.3, 0.2]) @ slopes).sum(axis=1)
     explorer.fit(X, more)
     image.fit(mirror.image(X), more)

@@ -17,12 +17,11 @@ TEMPERATURE = 3.0
 
 
 def a_theta(dim: int) -> Theta:
-    """All different, so that no swapped pair passes; from three dimensions on with interactions."""
+    """All different, so that no swapped pair passes; from three dimensions on with two interactions."""
     lengths, d = np.log(1.7 * 0.8 ** np.arange(dim)), np.arange(dim)
     sides = np.array([np.log(1.3 * 1.2**d), np.log(0.6 * 1.3**d), 0.4 - 0.3 * d, np.log(2.0 * 1.1**d)])
-    if dim < 3:
-        return Theta(lengths, sides[:, :0], np.log([2.5, 0.8]))
-    return Theta(lengths, sides, np.log([2.5, 0.8, 1.9]))
+    both = np.stack([sides, 0.7 * sides + 0.1])[: 2 if dim >= 3 else 0]
+    return Theta(lengths, both, np.log([2.5, 0.8, 1.9, 1.4][: 2 + len(both)]))
 
 
 def a_turn(dim: int) -> np.ndarray | None:
@@ -42,7 +41,7 @@ def dense_interactions(u: np.ndarray, v: np.ndarray, sides: np.ndarray) -> float
 
 def dense_kernel(P: np.ndarray, Q: np.ndarray, theta: Theta, temperature: float) -> np.ndarray:
     """k(p, q) of the docstring, one pair at a time."""
-    lengths, sides, (scale, curvature, *sigma) = np.exp(theta.lengths), theta.sides, np.exp(theta.scales)
+    lengths, (scale, curvature, *sigmas) = np.exp(theta.lengths), np.exp(theta.scales)
     turn = a_turn(P.shape[1])
     k = np.empty((len(P), len(Q)))
     for i, p in enumerate(P):
@@ -50,8 +49,8 @@ def dense_kernel(P: np.ndarray, Q: np.ndarray, theta: Theta, temperature: float)
             gap, inner = p - q, float(p @ q)
             k[i, j] = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner) + 0.25 * curvature**2 * inner**2
             k[i, j] += scale**2 * math.exp(-0.5 * sum((gap[d] / lengths[d]) ** 2 for d in range(len(gap))))
-            if turn is not None:
-                k[i, j] += sigma[0] ** 2 * dense_interactions(turn @ p, turn @ q, sides)
+            for sigma, sides in zip(sigmas, theta.sides, strict=True):
+                k[i, j] += sigma**2 * dense_interactions(turn @ p, turn @ q, sides)  # type: ignore[operator]
     return k
 
 
@@ -70,7 +69,7 @@ def data(dim: int, n: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fitted(dim: int) -> tuple[LogSurrogate, np.ndarray, np.ndarray, np.ndarray]:
     Y, values, noise = data(dim)
     surrogate = fit_log_surrogate(
-        Y, values, noise, temperature=TEMPERATURE, turn=a_turn(dim), theta=a_theta(dim), learn=False
+        Y, values, noise, temperature=TEMPERATURE, turn=a_turn(dim), n_interactions=2, theta=a_theta(dim), learn=False
     )
     return surrogate, Y, values, noise
 
@@ -108,7 +107,14 @@ def test_more_data_are_as_good_as_all_at_once(dim: int, monkeypatch: pytest.Monk
     surrogate, Y, values, noise = fitted(dim)
     P = np.random.default_rng(3).standard_normal((15, dim))
     first = fit_log_surrogate(
-        Y[:7], values[:7], noise[:7], temperature=TEMPERATURE, turn=a_turn(dim), theta=a_theta(dim), learn=False
+        Y[:7],
+        values[:7],
+        noise[:7],
+        temperature=TEMPERATURE,
+        turn=a_turn(dim),
+        n_interactions=2,
+        theta=a_theta(dim),
+        learn=False,
     )
     longer = first.extended(Y[7:9], values[7:9], noise[7:9]).extended(Y[9:], values[9:], noise[9:])
     assert_allclose(longer.L, surrogate.L, rtol=1e-9, atol=1e-9)
@@ -156,6 +162,7 @@ def test_predictions_without_some_data_are_those_of_a_fit_without_them(
             noise[kept],
             temperature=TEMPERATURE,
             turn=a_turn(dim),
+            n_interactions=2,
             theta=a_theta(dim),
             learn=False,
         )
@@ -176,7 +183,7 @@ def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
     _, Y, values, noise = fitted(dim)
     bundle = _bundle(Y, values, noise)
     evidence = stats.multivariate_normal(np.zeros(len(Y)), dense_covariance(Y, noise)).logpdf(values)
-    sds = bundle.each(log_surrogate.LENGTH_SD, log_surrogate.SIDE_SD, log_surrogate.SCALE_SD).vector
+    sds = bundle.each(log_surrogate.LENGTH_SD, log_surrogate.SIDE_SDS, log_surrogate.SCALE_SD).vector
     theta = a_theta(dim).vector
     prior = stats.norm(bundle.theta_mean.vector, sds).logpdf(theta).sum()
     constants = 0.5 * (len(Y) + len(theta)) * math.log(2 * math.pi) + np.log(sds).sum()
@@ -205,7 +212,7 @@ def test_gradient_of_the_objective(dim: int, shift: float, monkeypatch: pytest.M
 def _bundle(
     Y: np.ndarray, values: np.ndarray, noise: np.ndarray, temperature: float = TEMPERATURE
 ) -> log_surrogate._Data:
-    return log_surrogate._Data.of(Y, values, noise, temperature, a_turn(Y.shape[1]))
+    return log_surrogate._Data.of(Y, values, noise, temperature, a_turn(Y.shape[1]), 2)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])
@@ -237,8 +244,8 @@ def test_learning_does_not_lower_the_objective_it_started_from() -> None:
     bundle = _bundle(Y, values, noise)
 
     def learnt_from(theta: Theta | None) -> np.ndarray:
-        fitted = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, turn=a_turn(3), theta=theta)
-        return fitted.theta.vector
+        options = {"turn": a_turn(3), "n_interactions": 2, "theta": theta}
+        return fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, **options).theta.vector
 
     def objective(vector: np.ndarray) -> float:
         return log_surrogate._objective(bundle, vector)[0]
@@ -247,7 +254,7 @@ def test_learning_does_not_lower_the_objective_it_started_from() -> None:
     learnt = learnt_from(None)
     assert objective(learnt) < objective(centre.vector)
     assert objective(learnt_from(centre.like(learnt))) - objective(learnt) <= 1e-9
-    reach = bundle.each(log_surrogate.LENGTH_REACH, log_surrogate.SIDE_REACH, log_surrogate.SCALE_REACH).vector
+    reach = bundle.each(log_surrogate.LENGTH_REACH, log_surrogate.SIDE_REACHES, log_surrogate.SCALE_REACH).vector
     wild = learnt_from(centre.like(centre.vector + 50.0))
     assert np.all(np.abs(wild - centre.vector) <= reach)
 
@@ -333,14 +340,37 @@ def test_a_sum_of_functions_of_pairs_is_learnt_from_few_points() -> None:
     assert 0.5 < np.sqrt(np.mean(np.square(error["paired"]) / paired.predict(P)[1])) < 1.5
 
 
+def test_a_second_interaction_learns_what_changes_faster() -> None:
+    """Steps with ripples on them, along the same parameters: half the mean square error, in the middle of four sets."""
+
+    def f(Y: np.ndarray) -> np.ndarray:
+        steps = 3.0 * np.tanh(Y[:, 0]) + 2.0 * np.tanh(Y[:, 1] - 0.5) * np.tanh(Y[:, 2])
+        return np.asarray(steps + np.cos(5.0 * Y[:, 0]) + 0.7 * np.sin(5.0 * Y[:, 1]))
+
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        Y, P = rng.standard_normal((150, 4)), rng.standard_normal((500, 4))
+        options = {"temperature": 1.0, "turn": np.eye(4), "steps": 60}
+        one, two = (
+            fit_log_surrogate(Y, f(Y), np.full(len(Y), 1e-6), n_interactions=n, **options).mean(P) - f(P)
+            for n in (1, 2)
+        )
+        ratios.append(np.mean(np.square(two)) / np.mean(np.square(one)))
+    assert np.median(ratios) < 0.5
+
+
 def test_theta_is_carried_over_when_interactions_come_and_go() -> None:
     """The part that both kernels have is kept; what is new starts at the centre of its prior."""
     Y, values, noise = data(3)
     with_all, centre = a_theta(3), _bundle(Y, values, noise).theta_mean
     without = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=with_all, learn=False).theta
     assert_array_equal(without.vector, np.append(with_all.lengths, with_all.scales[:2]))
-    again = fit_log_surrogate(
-        Y, values, noise, temperature=TEMPERATURE, turn=a_turn(3), theta=without, learn=False
-    ).theta
-    expected = [with_all.lengths, centre.sides.ravel(), with_all.scales[:2], centre.scales[2:]]
-    assert_array_equal(again.vector, np.concatenate(expected))
+    for n in (1, 2):
+        options = {"turn": a_turn(3), "n_interactions": n, "learn": False}
+        again = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=without, **options).theta
+        expected = [with_all.lengths, centre.sides[:n].ravel(), with_all.scales[:2], centre.scales[2 : 2 + n]]
+        assert_array_equal(again.vector, np.concatenate(expected))
+        fewer = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=with_all, **options).theta
+        expected = [with_all.lengths, with_all.sides[:n].ravel(), with_all.scales[: 2 + n]]
+        assert_array_equal(fewer.vector, np.concatenate(expected))

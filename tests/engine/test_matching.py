@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import wsabi
 from wsabi.engine import explorer as module
-from wsabi.engine.explorer import LAST_DATA, MAX_DATA, Explorer
+from wsabi.engine.explorer import LAST_DATA, LAST_INTERACTIONS, MAX_DATA, Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search
 from wsabi.measures import Gaussian
@@ -197,6 +197,23 @@ def test_a_last_surrogate_has_more_data_than_it_has_learnt_from() -> None:
     assert (len(last.Y), len(most.Y)) == (600, LAST_DATA)
     explorer.fit(X[:600], log_l[:600], learn=True)
     assert_allclose(last.theta.vector, explorer.surrogate.theta.vector, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("dim", "on_the_way", "at_last"), [(2, 0, 0), (4, 1, LAST_INTERACTIONS)])
+def test_a_last_surrogate_has_more_interactions(dim: int, on_the_way: int, at_last: int) -> None:
+    """With more data than it has learnt from, and with fewer; fresh points that join it leave them as they are."""
+    X = np.random.default_rng(0).standard_normal((MAX_DATA + 50, dim))
+    log_l = -0.5 * np.square(X).sum(axis=1)
+    for n in (60, len(X)):
+        explorer = Explorer(Gaussian(np.zeros(dim)), np.random.default_rng(1))
+        explorer.match(X[:n], log_l[:n])
+        assert explorer.is_cold
+        last = explorer.relearnt(X[:n], log_l[:n])
+        more, joined = last.extended(X[:3] + 0.1, log_l[:3])
+        assert len(joined) == 3
+        for known, expected in ((explorer, on_the_way), (last, at_last), (more, at_last)):
+            assert known.surrogate is not None
+            assert len(known.surrogate.theta.sides) == expected
 
 
 def test_more_data_that_leave_more_to_doubt_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

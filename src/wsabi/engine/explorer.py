@@ -35,7 +35,10 @@ GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the 
 MAX_DATA = 350
 LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
 LAST_STEPS = 2 * STEPS  # of the search for θ before a last estimate: there will be no others to go on
-WITNESSES = 300  # by which the doubt that is left is judged, to 6 %: candidates that differ by less are as good
+LAST_INTERACTIONS = 2  # in the surrogate of a last estimate, one on the way: half of its time goes into them
+# By which the doubt that is left is judged: to 8 %, and one candidate beside another better, by the same ones. With
+# twice as many, and twice the candidates, an evaluation takes a third more time, and ten runs were no more exact.
+WITNESSES = 150
 CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
@@ -96,7 +99,16 @@ class Explorer:
         """Whether q is matched to the posterior itself, at temperature one; only then is log_z its mass."""
         return self.temperature == 1.0 and self._matched_temperature == 1.0
 
-    def fit(self, X: Array, log_l: Array, *, learn: bool = False, limit: int = MAX_DATA, steps: int = STEPS) -> None:
+    def fit(
+        self,
+        X: Array,
+        log_l: Array,
+        *,
+        learn: bool = False,
+        limit: int = MAX_DATA,
+        steps: int = STEPS,
+        n_interactions: int = 1,
+    ) -> None:
         """Surrogate of log ℓ (N,) at X (N, D), ``limit`` of them at most, in coordinates of q; θ is learnt or kept."""
         feasible = np.isfinite(log_l)
         Y = self.frame.whiten(X)
@@ -118,6 +130,7 @@ class Explorer:
             _noise(drop, depth, temperature),
             temperature=temperature,
             turn=self._turn(temperature),
+            n_interactions=n_interactions,
             theta=theta,
             learn=learn,
             steps=steps,
@@ -278,7 +291,7 @@ class Explorer:
         """
         learnt = copy.copy(self)
         try:
-            learnt.fit(X, log_l, learn=True, steps=LAST_STEPS)
+            learnt.fit(X, log_l, learn=True, steps=LAST_STEPS, n_interactions=LAST_INTERACTIONS)
         except NumericalError:
             return self
         if learnt.temperature != self.temperature:
@@ -287,7 +300,7 @@ class Explorer:
             return learnt
         fuller = copy.copy(learnt)
         try:
-            fuller.fit(X, log_l, limit=LAST_DATA)
+            fuller.fit(X, log_l, limit=LAST_DATA, n_interactions=LAST_INTERACTIONS)
         except NumericalError:
             return learnt
         return fuller if fuller.mean_sd() <= learnt.mean_sd() else learnt
@@ -375,7 +388,8 @@ class Explorer:
         takes the point after which least doubt is left, all in all. Where ℓ may be zero it is again the most uncertain
         one, for what an evaluation says of the border is not in the surrogate's variance.
         """
-        Y = self._student_noise(CANDIDATES)
+        surveyed = self.is_cold and self.border is None
+        Y = self._student_noise(CANDIDATES // 2 if surveyed else CANDIDATES)
         # A quarter reaches three times as far: a q that has become too thin in some direction has all its data in that
         # sliver, and only a point outside it can say so.
         Y[::4] *= 3.0
@@ -383,7 +397,7 @@ class Explorer:
         # much more inside than on the shell, that is where ℓ^(1/t)π has most to say.
         Y[1::2] *= self.rng.uniform(size=(len(Y[1::2]), 1))
         X = self.frame.colour(Y)
-        if self.is_cold and self.border is None:
+        if surveyed:
             S, log_density = self._witnesses(shape)
             X = np.concatenate([X, S])
             merit = -self._doubt_left(X, log_density)

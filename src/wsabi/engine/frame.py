@@ -89,10 +89,8 @@ class Frame:
 
     def theta_in(self, other: Frame, theta: Theta) -> Theta:
         """A surrogate's θ in units of the other frame."""
-        sides = theta.sides
-        if sides.size:
-            log_h, log_a, centre, log_s = sides
-            longer = np.log(self.sds / other.sds)
-            centre = (self.mean + centre * self.sds - other.mean) / other.sds
-            sides = np.stack([log_h + longer, log_a, centre, log_s + longer])
+        log_h, log_a, centre, log_s = np.moveaxis(theta.sides, 1, 0)
+        longer = np.log(self.sds / other.sds)
+        centre = (self.mean + centre * self.sds - other.mean) / other.sds
+        sides = np.stack([log_h + longer, log_a, centre, log_s + longer], axis=1)
         return Theta(self.lengths_in(other, theta.lengths), sides, theta.scales)

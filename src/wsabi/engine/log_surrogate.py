@@ -35,6 +35,7 @@ __all__ = ["STEPS", "LogSurrogate", "Theta", "fit_log_surrogate"]
 # 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth of it.
 JITTER = 1e-11
 STEPS = 20  # of the search for θ, which goes on from where it was left as the data grow
+Side = tuple[float, float, float, float]  # log h, log a, c, log s of one parameter's axis
 OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
 SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
 
@@ -46,8 +47,8 @@ class Theta:
     Attributes
     ----------
     lengths : (D,) log l_d, along the axes of q.
-    sides : (4, D) log h_d, log a_d, c_d and log s_d of the parameters' own axes; (4, 0) without interactions.
-    scales : (3,) log λ, log c, log σ; (2,) without interactions.
+    sides : (P, 4, D) log h_d, log a_d, c_d and log s_d of the parameters' own axes, for each of P interactions.
+    scales : (2 + P,) log λ, log c, and log σ for each of the interactions.
     """
 
     lengths: Array
@@ -55,24 +56,22 @@ class Theta:
     scales: Array
 
     @classmethod
-    def each(
-        cls, dim: int, length: float, side: tuple[float, float, float, float], scale: float, *, interactions: bool
-    ) -> Theta:
-        """One number for all l_d, four for all parameters' axes, one for the scales."""
-        sides = np.repeat(np.array(side)[:, None], dim if interactions else 0, axis=1)
-        return cls(np.full(dim, length), sides, np.full(3 if interactions else 2, scale))
+    def each(cls, dim: int, length: float, sides: Sequence[Side], scale: float) -> Theta:
+        """One number for all l_d, four for all parameters' axes of an interaction, one for the scales."""
+        axes = np.repeat(np.reshape(sides, (len(sides), SIDES, 1)), dim, axis=2)
+        return cls(np.full(dim, length), axes, np.full(2 + len(sides), scale))
 
     def like(self, vector: Array) -> Theta:
         """Of the same parts, with the values of ``vector``."""
         dim, both = self.lengths.size, self.lengths.size + self.sides.size
-        return Theta(vector[:dim], vector[dim:both].reshape(SIDES, -1), vector[both:])
+        return Theta(vector[:dim], vector[dim:both].reshape(self.sides.shape), vector[both:])
 
     def with_parts_of(self, other: Theta) -> Theta:
-        """The same, with the other's axes and σ where it has none, and without its own where the other has none."""
-        n = other.scales.size
-        sides = self.sides if self.sides.size else other.sides
-        scales = np.append(self.scales, other.scales[self.scales.size :])[:n]
-        return Theta(self.lengths, sides[:, : other.sides.shape[1]], scales)
+        """The same with as many interactions as the other has: without its last, or with the other's last."""
+        n = len(other.sides)
+        sides = np.concatenate([self.sides, other.sides[len(self.sides) :]])[:n]
+        scales = np.append(self.scales, other.scales[self.scales.size :])[: 2 + n]
+        return Theta(self.lengths, sides, scales)
 
     @property
     def vector(self) -> Array:
@@ -81,10 +80,9 @@ class Theta:
 
     def reflected(self, order: Sequence[int], signs: Sequence[int]) -> Theta:
         """The same for parameters u'_d = signs_d · u_order(d)."""
-        if not self.sides.size:
-            return self
-        log_h, log_a, centre, log_s = self.sides[:, list(order)]
-        return Theta(self.lengths, np.stack([log_h, log_a, np.asarray(signs) * centre, log_s]), self.scales)
+        sides = self.sides[:, :, list(order)]
+        sides[:, 2] *= np.asarray(signs)  # the centres
+        return Theta(self.lengths, sides, self.scales)
 
     def heated(self, ratio: float) -> Theta:
         """The same in units of a temperature ``ratio`` times as high."""
@@ -95,8 +93,8 @@ class Theta:
 class LogSurrogate:
     """Posterior of log ℓ − top given values at Y, in whitened coordinates.
 
-    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²) + σ² p(u, u'), t the temperature,
-    p as in :func:`wsabi.engine.interactions.interactions`.
+    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²) + Σ_i σ_i² p_i(u, u'), t the
+    temperature, p_i as in :func:`wsabi.engine.interactions.interactions`.
 
     Attributes
     ----------
@@ -125,16 +123,16 @@ class LogSurrogate:
         rows = max(1, BLOCK // max(len(self.Y), 1))
         for start in range(0, len(P), rows):
             block = slice(start, start + rows)
-            k[block] = self._kernel_block(P[block], A[block], B, U[block], V)
+            k[block] = self._kernel_block(P[block], A[block], B, [u[block] for u in U], V)
         return k
 
-    def _bent(self, P: Array) -> Array:
-        """The parameters at P (M, D) on their bent axes, (M, D); (M, 0) without interactions."""
-        return np.empty((len(P), 0)) if self.turn is None else bent(P @ self.turn.T, self.theta.sides)
+    def _bent(self, P: Array) -> list[Array]:
+        """The parameters at P (M, D) on the bent axes of each interaction, (M, D)."""
+        return [] if self.turn is None else [bent(P @ self.turn.T, sides) for sides in self.theta.sides]
 
-    def _kernel_block(self, P: Array, A: Array, B: Array, U: Array, V: Array) -> Array:
+    def _kernel_block(self, P: Array, A: Array, B: Array, U: Sequence[Array], V: Sequence[Array]) -> Array:
         """The kernel between P and Y, which in units of l are A and B, and as parameters on bent axes U and V."""
-        log_scale, log_curvature, *log_sigma = self.theta.scales
+        log_scale, log_curvature, *log_sigmas = self.theta.scales
         k = gaussian_exponent(A, B, 2.0 * log_scale)
         np.exp(k, out=k)
         inner = P @ self.Y.T
@@ -143,9 +141,9 @@ class LogSurrogate:
         quadratic *= inner
         quadratic += (self.temperature * OFFSET_SD) ** 2
         k += quadratic
-        if self.turn is not None:
-            p = interactions(U, V, self.theta.sides[1])
-            p *= math.exp(2.0 * log_sigma[0])
+        for u, v, sides, log_sigma in zip(U, V, self.theta.sides, log_sigmas, strict=True):
+            p = interactions(u, v, sides[1])
+            p *= math.exp(2.0 * log_sigma)
             k += p
         return k
 
@@ -188,9 +186,9 @@ class LogSurrogate:
 
     def _prior_variance(self, P: Array) -> Array:
         """k(p_m, p_m), (M,)."""
-        scale, curvature, *sigma = np.exp(self.theta.scales)
+        scale, curvature, *sigmas = np.exp(self.theta.scales)
         squares = np.square(P).sum(axis=1)
-        prior = scale**2 + sum(s**2 for s in sigma) + np.square(0.5 * curvature * squares)
+        prior = scale**2 + sum(sigma**2 for sigma in sigmas) + np.square(0.5 * curvature * squares)
         return np.asarray(prior + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares))
 
     # -- more data, and without some of them --------------------------------------------------------------------------
@@ -246,22 +244,22 @@ class LogSurrogate:
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The kernel matrix and the parts of it that θ shapes, (N, N) each; without interactions the last is None.
+    """The kernel matrix and the parts of it that θ shapes, (N, N) each.
 
     Of ``whole`` only the lower triangle is to be read.
     """
 
     smooth: Array
     whole: Array
-    interactions: AxisKernel | None
+    interactions: list[AxisKernel]
 
 
 @dataclass(frozen=True)
 class _Data:
     """What the marginal likelihood needs that does not depend on θ.
 
-    ``linear`` and ``quadratic`` are those parts of the kernel matrix, (N, N) each, the latter for c = 1; U are the
-    parameters at Y, or None.
+    ``linear`` and ``quadratic`` are those parts of the kernel matrix, (N, N) each, the latter for c = 1; U (N, D) are
+    the parameters at Y, of which there are ``n_interactions``.
     """
 
     Y: Array
@@ -270,50 +268,52 @@ class _Data:
     temperature: float
     linear: Array
     quadratic: Array
-    U: Array | None
+    U: Array
+    n_interactions: int
 
     @classmethod
-    def of(cls, Y: Array, values: Array, noise: Array, temperature: float, turn: Array | None) -> _Data:
-        """For values (N,) at Y (N, D) with noise variances (N,)."""
+    def of(cls, Y: Array, values: Array, noise: Array, temperature: float, turn: Array | None, n: int) -> _Data:
+        """For values (N,) at Y (N, D) with noise variances (N,), and n interactions where there is a ``turn``."""
         inner = Y @ Y.T
         linear = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
-        return cls(Y, values, noise, temperature, linear, 0.25 * inner**2, None if turn is None else Y @ turn.T)
+        U, n = (Y, 0) if turn is None else (Y @ turn.T, n)
+        return cls(Y, values, noise, temperature, linear, 0.25 * inner**2, U, n)
 
     @property
     def theta_mean(self) -> Theta:
-        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), SIDE_MEAN, and one temperature each."""
-        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, SIDE_MEAN, math.log(self.temperature))
+        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), SIDE_MEANS, and one temperature each."""
+        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, SIDE_MEANS, math.log(self.temperature))
 
-    def each(self, length: float, side: tuple[float, float, float, float], scale: float) -> Theta:
+    def each(self, length: float, sides: Sequence[Side], scale: float) -> Theta:
         """A θ of the parts that the kernel of these data has."""
-        return Theta.each(self.Y.shape[1], length, side, scale, interactions=self.U is not None)
+        return Theta.each(self.Y.shape[1], length, sides[: self.n_interactions], scale)
 
     def matrices(self, theta: Theta, jitter: float = JITTER) -> _Matrices:
         """The kernel matrix with noise, and its parts."""
-        _, curvature, *sigma = np.exp(theta.scales)
+        _, curvature, *sigmas = np.exp(theta.scales)
         Y = self.Y / np.exp(theta.lengths)
         smooth = gaussian_exponent(Y, Y, 2.0 * theta.scales[0])
         np.exp(smooth, out=smooth)
         K = curvature**2 * self.quadratic
         K += self.linear
         K += smooth
-        interactions = None
-        if self.U is not None:
-            interactions = AxisKernel.of(self.U, theta.sides)
-            K += sigma[0] ** 2 * interactions.p
+        interactions = [AxisKernel.of(self.U, sides) for sides in theta.sides]
+        for sigma, kernel in zip(sigmas, interactions, strict=True):
+            K += sigma**2 * kernel.p
         diagonal = K.ravel()[:: len(K) + 1]
         diagonal += self.noise + jitter * float(np.mean(diagonal))
         return _Matrices(smooth, K.T, interactions)
 
 
 # Centres and sds of the priors, and how far from the centre the search may go, all but c in log: l_d and h_d within a
-# factor of 4 at two sds, the scales within 20. For each parameter h = 1.6 of its sds under q; a = 1, as much alone as
-# with others; c in the middle of q; and s = 4: where nine tenths of q lie, tanh is within a twentieth of straight.
+# factor of 4 at two sds, the scales within 20. For each parameter h = 1.6 of its sds under q, and half as much in a
+# second interaction, for what changes faster; a = 1, as much alone as with others; c in the middle of q; and s = 4:
+# where nine tenths of q lie, tanh is within a twentieth of straight.
 LENGTH_SD, SCALE_SD = 0.7, 1.5
 LENGTH_REACH, SCALE_REACH = 2.5, 7.0
-SIDE_MEAN = (0.5, 0.0, 0.0, math.log(4.0))
-SIDE_SD = (LENGTH_SD, 1.0, 1.0, 1.0)
-SIDE_REACH = (LENGTH_REACH, 4.0, 3.0, 3.0)
+SIDE_MEANS: tuple[Side, Side] = ((0.5, 0.0, 0.0, math.log(4.0)), (0.5 - math.log(2.0), 0.0, 0.0, math.log(4.0)))
+SIDE_SDS = 2 * ((LENGTH_SD, 1.0, 1.0, 1.0),)
+SIDE_REACHES = 2 * ((LENGTH_REACH, 4.0, 3.0, 3.0),)
 
 
 def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
@@ -328,7 +328,7 @@ def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
     half = solve_lower(L, data.values)
     weights = solve_upper(L, half)
     A = np.outer(weights, weights) - inverse_from_cholesky(L)
-    sds = data.each(LENGTH_SD, SIDE_SD, SCALE_SD).vector
+    sds = data.each(LENGTH_SD, SIDE_SDS, SCALE_SD).vector
     z = (vector - centre.vector) / sds
     value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
     return value, -0.5 * _slopes(data, theta, parts, A) + z / sds
@@ -342,12 +342,12 @@ def _slopes(data: _Data, theta: Theta, parts: _Matrices, A: Array) -> Array:
     lengths = squares * np.exp(-2.0 * theta.lengths)
     curvature = math.exp(2.0 * theta.scales[1])
     scales = [2.0 * float(np.sum(B)), 2.0 * curvature * float(np.vdot(A, data.quadratic))]
-    if parts.interactions is None:
-        return np.append(lengths, scales)
-    variance = math.exp(2.0 * theta.scales[2])
-    sides = variance * parts.interactions.slopes(A)
-    total = float(np.vdot(A, parts.interactions.p))
-    return np.concatenate([lengths, sides.ravel(), scales, [2.0 * variance * total]])
+    sides = np.empty_like(theta.sides)
+    for i, kernel in enumerate(parts.interactions):
+        variance = math.exp(2.0 * theta.scales[2 + i])
+        sides[i] = variance * kernel.slopes(A)
+        scales.append(2.0 * variance * float(np.vdot(A, kernel.p)))
+    return np.concatenate([lengths, sides.ravel(), scales])
 
 
 def _learn(data: _Data, warm: Theta | None, steps: int) -> Theta:
@@ -359,7 +359,7 @@ def _learn(data: _Data, warm: Theta | None, steps: int) -> Theta:
     from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
 
     prior = data.theta_mean
-    centre, reach = prior.vector, data.each(LENGTH_REACH, SIDE_REACH, SCALE_REACH).vector
+    centre, reach = prior.vector, data.each(LENGTH_REACH, SIDE_REACHES, SCALE_REACH).vector
     low, high = centre - reach, centre + reach
     starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
     known = [_objective(data, vector) for vector in starts]
@@ -396,20 +396,21 @@ def fit_log_surrogate(
     *,
     temperature: float,
     turn: Array | None = None,
+    n_interactions: int = 1,
     theta: Theta | None = None,
     learn: bool = True,
     steps: int = STEPS,
 ) -> LogSurrogate:
     """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
 
-    ``turn`` (D, D) takes y to the parameters; without it there are no interactions.
+    ``turn`` (D, D) takes y to the parameters; without it there are no interactions, with it ``n_interactions``.
 
     Raises
     ------
     NumericalError
         If the kernel matrix cannot be factored.
     """
-    data = _Data.of(Y, values, noise, temperature, turn)
+    data = _Data.of(Y, values, noise, temperature, turn, n_interactions)
     if theta is not None:
         theta = theta.with_parts_of(data.theta_mean)
     if learn or theta is None:
