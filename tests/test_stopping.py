@@ -9,7 +9,7 @@ import pytest
 
 import wsabi
 from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import ENOUGH_POINTS
+from wsabi.engine.certificate import ENOUGH_POINTS, MIN_POINTS
 from wsabi.engine.lookout import FEWER_RETURNS
 from wsabi.result import Result
 
@@ -65,6 +65,14 @@ def test_a_run_that_ends_has_enough_fresh_points_and_looks() -> None:
     assert result.certificate.n_points >= ENOUGH_POINTS
     assert [look.outcome for look in result.looks[1:]] == ["known region"] * (len(result.looks) - 1)
     assert len(result.looks) > FEWER_RETURNS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_budget_is_not_ended_by_points_too_few_to_check_it(seed: int) -> None:
+    result = wsabi.integrate(one_mode, PRIOR, budget=60, rng=seed, vectorized=True)
+    assert result.certificate is not None
+    assert result.certificate.n_points >= MIN_POINTS
+    assert math.isfinite(result.certificate.fresh_log_z)
 
 
 def test_without_fresh_points_looks_alone_check_it() -> None:

@@ -136,8 +136,9 @@ def test_two_hidden_units_are_reversed_and_exchanged() -> None:
     """v₁ tanh(w₁·) + v₂ tanh(w₂·) has eight images of one mode, here as wide as each other: one alone is log 8 low.
 
     That the two units are reversed together suggests that they are exchanged, and that each is reversed by itself. A
-    look may also take two of the modes into one region, whose images are then not asked for: every run is right, and
-    about half of them prove the whole group. None of four would at a chance of one half in one set of seeds of sixteen.
+    look may also take two of the modes into one region, whose images are then not asked for: its surrogate learns the
+    two less well, and says so. Two runs of three prove the whole group; none of four would in one of eighty sets of
+    seeds.
     """
     unit, exchanged = Mirror.of(4, reversed_axes=[0, 2]), Mirror.of(4, ((0, 1), (2, 3)))
     group = [Mirror.of(4), *group_of([unit, exchanged], 23)]
@@ -148,13 +149,14 @@ def test_two_hidden_units_are_reversed_and_exchanged() -> None:
     for seed in range(4):
         integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), rng=seed)
         result = integrator.run(log_l, budget=300, vectorized=True)
-        assert abs(result.log_z - log_z) < min(0.05, 3.0 * result.log_z_std)
+        assert abs(result.log_z - log_z) < 3.0 * result.log_z_std
         proved = {Mirror.of(4), *integrator._model.found.group}  # type: ignore[union-attr]
         assert proved <= set(group)
         if proved == set(group):
             complete.append(result)
     assert complete
     for result in complete:
+        assert abs(result.log_z - log_z) < 0.05
         assert "w1 <-> w2, v1 <-> v2" in result.symmetries
         assert {"w1 reversed, v1 reversed", "w2 reversed, v2 reversed"} & set(result.symmetries)
 

@@ -14,7 +14,7 @@ from wsabi._linalg import JITTER, NumericalError
 from wsabi._types import Array
 from wsabi.charts import Chart
 from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import FINAL, INTERIM
+from wsabi.engine.certificate import FINAL, INTERIM, MIN_POINTS
 from wsabi.fit import LOG_BOUND
 from wsabi.posterior import Posterior
 from wsabi.result import Certificate, ModelBelief
@@ -223,6 +223,8 @@ def _warn_of_certificate(estimate: Estimate) -> list[str]:
     certificate, found = estimate.certificate, []
     if certificate is None or not certificate.n_points:
         return ["no fresh points have checked the model: its standard deviation is its own claim."]
+    if certificate.n_points < MIN_POINTS:
+        return [f"{certificate.n_points} fresh points are too few to check the model: the claim is its own."]
     if abs(certificate.difference) > 3.0:
         found.append(
             f"model and fresh points disagree by {abs(certificate.difference):.1f} standard deviations of what they "

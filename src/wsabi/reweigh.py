@@ -52,9 +52,10 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
     new_weights = np.exp(log_w - shift)
     ess = 1.0 / float(np.square(new_weights).sum())
     spread = float(weights @ np.square(np.exp(log_ratio - shift))) - 1.0  # c² = E[(π'/π)²]/E[π'/π]² − 1
+    few = min(FEW, 0.5 / float(np.square(weights).sum()))  # or half of what the draws count for under the old prior
     unseen = _unseen_share(X, weights, new_weights, result.points)
     variance = result.log_z_std**2 * (1.0 + max(spread, 0.0)) + 1.0 / ess
-    variance += math.inf if unseen > 0.9 or ess < FEW else math.log1p(-unseen) ** 2
+    variance += math.inf if unseen > 0.9 or ess < few else math.log1p(-unseen) ** 2
     log_z = result.log_z + shift
     belief = ModelBelief(result.model.log_mean + shift, 2.0 * (log_z + 0.5 * math.log(math.expm1(min(variance, 50.0)))))
     return dataclasses.replace(

@@ -464,3 +464,17 @@ def test_intervals_cover() -> None:
             low, high = result.interval(0.95)
             covered.append(low <= problem.log_z <= high)
     assert sum(covered) >= stats.binom(len(covered), 0.9).ppf(1e-4)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_values_told_together_or_one_by_one_are_followed_by_the_same_points(seed: int) -> None:
+    """Told one by one they leave more records behind, which must not change when the next look begins."""
+    together, singly = (wsabi.Integrator(wsabi.Gaussian([0.0, 0.0]), rng=seed) for _ in range(2))
+    for _ in range(45):
+        X = together.ask(3)
+        assert np.array_equal(X, singly.ask(3))
+        values = [-0.5 * float(np.sum(np.square((x - 0.5) / 0.3))) for x in X]
+        together.tell(X, values)
+        for x, value in zip(X, values, strict=True):
+            singly.tell(x[None], [value])
+    assert len(singly.result().history) > len(together.result().history)

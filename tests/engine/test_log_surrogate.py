@@ -124,17 +124,17 @@ def test_more_data_are_as_good_as_all_at_once(dim: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("dim", [1, 4])
-def test_variances_after_one_more_datum_are_those_of_a_surrogate_that_has_it(
-    dim: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_covariances_say_what_one_more_datum_leaves_of_the_variances(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C(s, s) − C(p, s)²/(C(p, p) + noise) is the variance of a surrogate that has been told, whatever the value is."""
     monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
     surrogate, *_ = fitted(dim)
     P = np.random.default_rng(3).standard_normal((9, dim))
-    mean, after = surrogate.predict_after_each(P, 4, 0.2)
-    assert_allclose(mean, surrogate.mean(P[5:]), rtol=1e-12)
-    for p, row in zip(P, after, strict=True):
-        told = surrogate.extended(p[None], np.array([7.0]), np.array([0.2]))  # whatever its value is
-        assert_allclose(row, told.predict(P[5:])[1], rtol=1e-8, atol=1e-8)
+    mean, variance, covariances = surrogate.covariances(P, 4)
+    assert_allclose((mean, variance), surrogate.predict(P), rtol=1e-12)
+    assert_allclose(np.diagonal(covariances[5:]), variance[5:], rtol=1e-9, atol=1e-9)
+    for p, v, row in zip(P, variance, covariances, strict=True):
+        told = surrogate.extended(p[None], np.array([7.0]), np.array([0.2]))
+        assert_allclose(variance[5:] - np.square(row) / (v + 0.2), told.predict(P[5:])[1], rtol=1e-8, atol=1e-8)
 
 
 def test_a_datum_given_twice_without_noise_is_a_numerical_error(monkeypatch: pytest.MonkeyPatch) -> None:

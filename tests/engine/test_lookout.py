@@ -289,11 +289,12 @@ def test_where_looks_must_return_more_often_they_go_on(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("certify", "n_fresh", "returning", "checked"),
     [
-        (0.2, ENOUGH_POINTS, True, True),
-        (0.2, ENOUGH_POINTS - 1, True, False),
-        (0.2, ENOUGH_POINTS, False, False),
-        (0.1, 10, True, True),  # half of the twenty that will come
-        (0.1, 9, True, False),
+        (0.1, ENOUGH_POINTS, True, True),
+        (0.1, ENOUGH_POINTS - 1, True, False),
+        (0.1, ENOUGH_POINTS, False, False),
+        (0.06, 12, True, True),  # all that will come
+        (0.06, 11, True, False),
+        (0.02, 4, True, False),  # too few to check anything
         (0.0, 0, True, True),  # where no fresh points are asked for, none are waited for
         (0.0, 0, False, False),
     ],

@@ -19,7 +19,7 @@ import numpy as np
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.engine.ascent import Slope
-from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, Effort, certify
+from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
 from wsabi.engine.crossfit import CrossFit
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import Found
@@ -81,6 +81,7 @@ class AdaptiveModel:
         self._n_integrated = 0
         self._surprise: Array | None = None
         self._seen = 0  # evaluations that the state below has taken notice of
+        self._asked_at = 0  # evaluations when that was last asked for the sake of further looks
         self._claim: _Claim | None = None  # the last estimate made on the way
 
     def plan(self, budget: int, tol: float = 0.0) -> None:
@@ -125,16 +126,13 @@ class AdaptiveModel:
 
     @property
     def is_checked(self) -> bool:
-        """Whether looks keep coming back, and fresh points have checked what they found."""
-        return self._has_fresh_points and self.lookout.keeps_returning
+        """Whether looks keep coming back, and fresh points have checked what they found.
 
-    @property
-    def _has_fresh_points(self) -> bool:
-        """Whether there are so many that their error can be believed, or half of all that the settings ask for.
-
-        They come evenly over the run: all of them would be there at its end, and not be waited for.
+        So many that their error can be believed, or all that the settings ask for.
         """
-        return self.n_certificate >= min(ENOUGH_POINTS, 0.5 * self.settings.certify * self.budget)
+        planned = self.settings.certify * self.budget
+        has_points = planned == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, planned))
+        return has_points and self.lookout.keeps_returning
 
     @property
     def is_looking(self) -> bool:
@@ -168,7 +166,8 @@ class AdaptiveModel:
         self.data.disown()
         self.data.release_fresh()
         self.regions, self._proposals, self._surprise = None, [], None
-        self._matched_n, self._claim = 0, None
+        self._matched_n = self._asked_at = 0
+        self._claim = None
         kinds = self.lookout.images.kinds
         self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.certify)
 
@@ -257,15 +256,16 @@ class AdaptiveModel:
         self.lookout.begin_around(x)
 
     def _is_settled(self) -> bool:
-        """Whether another look does more good; asked where there is an estimate, and as the data grow by 5 %.
+        """Whether another look does more good; asked as the data grow by 5 %.
 
         It does where the error of what was found is small enough, or smaller than what may not have been found.
         """
         n = len(self.X)
-        asked_at = 0 if self._claim is None else self._claim.n
-        due = n == asked_at or n >= 1.05 * asked_at
-        if not due or n + self.found.typical > self.budget or not self._has_fresh_points:
+        # Fresh points come evenly over the run: where few are planned, all of them would be waited for in vain.
+        wanted_points = min(ENOUGH_POINTS, 0.5 * self.settings.certify * self.budget)
+        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or self.n_certificate < wanted_points:
             return False
+        self._asked_at = n
         try:
             certificate = self.estimate()
         except NumericalError:

@@ -49,7 +49,7 @@ TYPICAL = 0.35
 # So many of its own errors the estimate of the fresh points must be away from the models' to say that these are worse
 # than they claim: by chance it is in one run of twenty. Over 21 problems, the errors of what is combined are a tenth
 # smaller than with one in its place. But an error of more than half of Z is not that of points beside models that are
-# right: of two points in forty that fall on a mode which no model knows, the mean is 1.4 errors away.
+# right: of two points in forty that fall on a mode which no model knows, the mean is 1.2 errors away.
 BEYOND = 2.0
 USEFUL = 0.5
 SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
@@ -97,12 +97,12 @@ def certify(
     The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)², the
     latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
     are right. It is weighed against the fresh estimate F by precision, its variance raised to (F − mean)² less four
-    times F's where F says that it was too small. In the weights it stands with a third of σ, which is made to cover,
-    and F with its own noise; in what is claimed with all of σ, raised to what the spread of the residuals, and the
-    largest, say of the size of the models' errors, and F with what both may have missed. What is weighed is F with its
-    largest residual bounded (:func:`_bound`): one fresh point in a place that p hardly reaches says that there is
-    something, which is in its error, but not how much. With a ``crossfit`` the models' integral is that of its
-    surrogate, which has all data.
+    times F's where F says that it was too small (:func:`_trust`). In the weights it stands with a third of σ, which is
+    made to cover, and F with its own noise; in what is claimed with all of σ, raised to what the spread of the
+    residuals, and the largest, say of the size of the models' errors, and F with what both may have missed. What is
+    weighed is F with its largest residual bounded (:func:`_bound`): one fresh point in a place that p hardly reaches
+    says that there is something, which is in its error, but not how much. With a ``crossfit`` the models' integral is
+    that of its surrogate, which has all data.
     """
     crossfit = CrossFit.without_any(regions, len(X)) if crossfit is None else crossfit
     regions = crossfit.regions
@@ -135,7 +135,8 @@ def certify(
         sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
         # What the surrogate does not know is in both of them, and does not average out.
         shared = (1.0 - share) * fresh.unmet
-        variance = max(_trust(sigma2, gap, fresh.error, integral) * fresh.error**2, shared**2)
+        variance = max(sigma2 / (sigma2 + fresh.error**2) * fresh.error**2, shared**2)
+        variance = max(variance, _variance_by_gap(trust, gap, fresh.noise))
         caution = _caution(fresh, integral)
     of_integral = (1.0 - share) * models.surrogate_error  # in which both estimates have their part
     variance += of_integral**2
@@ -164,9 +165,18 @@ def _trust(variance: float, gap: float, error: float, integral: float) -> float:
 
     Up to BEYOND errors it says nothing of the model, as far as they are those of points beside a useful one.
     """
-    by_chance = error**2 + (BEYOND**2 - 1.0) * min(error, USEFUL * integral) ** 2
+    by_chance = error**2 + (BEYOND**2 - 1.0) * min(error, USEFUL * max(integral, 0.0)) ** 2
     variance = max(variance, gap**2 - by_chance)
     return variance / (variance + error**2)
+
+
+def _variance_by_gap(trust: float, gap: float, error: float) -> float:
+    """Mean square error of I + trust·(F − I) for an unbiased F of that error, ``gap`` away from I.
+
+    I is wrong by gap² − error² in the mean, squared: a gap that may be chance, and so hardly moves the estimate, may
+    also be the models' error.
+    """
+    return (1.0 - trust) ** 2 * max(gap**2 - error**2, 0.0) + (trust * error) ** 2
 
 
 @dataclass(frozen=True)

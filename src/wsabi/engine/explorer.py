@@ -35,11 +35,12 @@ GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the 
 MAX_DATA = 350
 LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
 LAST_STEPS = 2 * STEPS  # of the search for θ before a last estimate: there will be no others to go on
-LAST_INTERACTIONS = 2  # in the surrogate of a last estimate, one on the way: half of its time goes into them
-# By which the doubt that is left is judged: to 8 %, and one candidate beside another better, by the same ones. With
-# twice as many, and twice the candidates, an evaluation takes a third more time, and ten runs were no more exact.
+LAST_INTERACTIONS = 2  # in the surrogate of a last estimate, one on the way: half of a surrogate's time goes into one
+# By which doubt is judged: to 8 %, and one candidate beside another better, by the same ones. With twice as many, and
+# twice the candidates, an evaluation takes a third more time, and ten runs were no more exact.
 WITNESSES = 150
-CANDIDATES = 400  # among which the next point is chosen: the best of them is in the upper half per cent
+# Draws of q among which the next point is chosen, half as many beside the witnesses: the best is in the upper per cent.
+CANDIDATES = 400
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
 TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 times q's covariance: weights stay bounded
 WIDER = 1.5
@@ -385,8 +386,8 @@ class Explorer:
 
         Half an sd of q from any point under way, ``pending`` (P, D), as long as there are such candidates. A hot search
         wants to know where to go, and evaluates where ℓ^(1/t)π is most uncertain. A cold one is to be integrated, and
-        takes the point after which least doubt is left, all in all. Where ℓ may be zero it is again the most uncertain
-        one, for what an evaluation says of the border is not in the surrogate's variance.
+        takes the point that relieves most doubt, all in all. Where ℓ may be zero it is again the most uncertain one,
+        for what an evaluation says of the border is not in the surrogate's variance.
         """
         surveyed = self.is_cold and self.border is None
         Y = self._student_noise(CANDIDATES // 2 if surveyed else CANDIDATES)
@@ -400,7 +401,7 @@ class Explorer:
         if surveyed:
             S, log_density = self._witnesses(shape)
             X = np.concatenate([X, S])
-            merit = -self._doubt_left(X, log_density)
+            merit = self._relief(X, log_density, pending)
         else:
             X = X if shape is None else np.concatenate([X, shape.sample(WITNESSES, self.rng)])
             merit = self.log_doubt(X)
@@ -418,16 +419,42 @@ class Explorer:
         S = shape.sample(WITNESSES, self.rng)
         return S, shape.log_pdf(S)
 
-    def _doubt_left(self, X: Array, log_density: Array) -> Array:
-        """∫ sd[ℓπ], in units of its own, (M,), as it will be after an evaluation at each of X (M, D).
+    def _relief(self, X: Array, log_density: Array, pending: Array) -> Array:
+        """By how much an evaluation at each of X (M, D) lessens ∫ sd[ℓπ], in units of its own, (M,).
 
         By the last R of X, drawn with that log density (R,). The sd is that of :meth:`log_doubt`, with the present
-        mean: what the value will be is not known, but how much of the variance it takes is.
+        mean: what the value will be is not known, but by how much it lessens the variance is, given the points under
+        way, ``pending`` (P, D). With C the predictive covariance it leaves
+
+            C(s, s) − C(x, s)²/(C(x, x) + noise)
+
+        Notes
+        -----
+        A witness speaks for its own neighbourhood, too, and mostly wins by that: more than the integral it estimates
+        would give it. On purpose: R draws in many dimensions are too far apart to see any neighbourhood but their own,
+        and what they see of each other is what the surrogate believes of its long reach. Judged by the others alone,
+        30 runs on citation were 0.084 off instead of 0.055 (root mean square), ten on yacht with 500 evaluations 0.14
+        instead of 0.03; by itself alone 0.058 and 0.05.
         """
         last = len(log_density)
-        mean, after = self._fitted().predict_after_each(self.frame.whiten(X), last, RESOLUTION**2)
-        w = truncated(np.minimum(mean, 3.0) + self.measure.log_pdf(X[len(X) - last :]) - log_density)
-        return np.asarray(np.sqrt(_relative_variance(after)) @ w)
+        log_prior = self.measure.log_pdf(X)
+        mean, v, cov = self._with_pending(pending).covariances(self.frame.whiten(X), last)
+        drop = np.maximum(self.top_joint - self.top - mean - log_prior, 0.0)
+        after = np.maximum(v[-last:] - np.square(cov) / (v + _noise(drop, self.depth, 1.0))[:, None], 0.0)
+        w = truncated(np.minimum(mean[-last:], 3.0) + log_prior[-last:] - log_density)
+        relief = w * (np.sqrt(_relative_variance(v[-last:])) - np.sqrt(_relative_variance(after)))
+        return np.asarray(relief.sum(axis=1))
+
+    def _with_pending(self, pending: Array) -> LogSurrogate:
+        """The surrogate as if it had been told what it expects at the points under way, (P, D)."""
+        surrogate = self._fitted()
+        if not len(pending):
+            return surrogate
+        Y = self.frame.whiten(pending)
+        try:
+            return surrogate.extended(Y, surrogate.mean(Y), np.full(len(Y), RESOLUTION**2))
+        except NumericalError:  # beside each other, or beside data: they will tell nothing
+            return surrogate
 
 
 def _reach(dim: int) -> float:

@@ -164,20 +164,11 @@ class LogSurrogate:
         # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
         return k @ self.weights, np.maximum(self._prior_variance(P) - explained, 1e-8), V
 
-    def predict_after_each(self, P: Array, last: int, noise: float) -> tuple[Array, Array]:
-        """Predictive mean (R,) at the R = ``last`` points of P (M, D), and the variances there after one more datum.
-
-        The datum lies at each of P in turn and has that noise variance. With C the predictive covariance, the
-        variances (M, R) are
-
-            C(s, s) − C(p, s)²/(C(p, p) + noise)
-
-        whatever its value will be.
-        """
-        mean, v, V = self._posterior(P)
-        here = slice(len(P) - last, None)
-        cov = replace(self, Y=P[here])._kernel(P) - V.T @ V[:, here]
-        return mean[here], np.maximum(v[here] - np.square(cov) / (v + noise)[:, None], 0.0)
+    def covariances(self, P: Array, last: int) -> tuple[Array, Array, Array]:
+        """Predictive mean and variance, (M,) each, at P (M, D), and the covariances with the R last of P, (M, R)."""
+        mean, variance, V = self._posterior(P)
+        some = slice(len(P) - last, None)
+        return mean, variance, replace(self, Y=P[some])._kernel(P) - V.T @ V[:, some]
 
     @cached_property
     def _inverse(self) -> Array:
@@ -259,7 +250,7 @@ class _Data:
     """What the marginal likelihood needs that does not depend on θ.
 
     ``linear`` and ``quadratic`` are those parts of the kernel matrix, (N, N) each, the latter for c = 1; U (N, D) are
-    the parameters at Y, of which there are ``n_interactions``.
+    the parameters at Y, of which the kernel has ``n_interactions``.
     """
 
     Y: Array
