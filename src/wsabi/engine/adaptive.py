@@ -261,9 +261,11 @@ class AdaptiveModel:
         It does where the error of what was found is small enough, or smaller than what may not have been found.
         """
         n = len(self.X)
-        # Fresh points come evenly over the run: where few are planned, all of them would be waited for in vain.
-        wanted_points = min(ENOUGH_POINTS, 0.5 * self.settings.certify * self.budget)
-        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or self.n_certificate < wanted_points:
+        # Fresh points come evenly over the run, and all of them would be waited for in vain: half of those planned will
+        # do, if they can check anything. If no more are planned than can, none is waited for.
+        planned = self.settings.certify * self.budget
+        enough = min(max(MIN_POINTS, 0.5 * planned), ENOUGH_POINTS) if planned > MIN_POINTS else 0.0
+        if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or self.n_certificate < enough:
             return False
         self._asked_at = n
         try:
