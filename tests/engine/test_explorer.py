@@ -518,6 +518,20 @@ def test_relief_is_what_is_left_once_the_points_under_way_are_told(cold: Explore
     assert np.all(np.isfinite(cold._relief(X, np.zeros(7), same)))
 
 
+def test_a_summit_that_no_datum_is_near_is_evaluated_once() -> None:
+    """Data on a shell about a quadratic's top, three nats below it and more; under way, it is not asked for again."""
+    rng = np.random.default_rng(0)
+    X = 0.5 * rng.standard_normal((200, 8))  # the posterior of ℓ with sd 1/√3 under a unit prior
+    X = X[np.linalg.norm(X, axis=1) > 1.25]
+    explorer = Explorer(Gaussian(np.zeros(8)), rng)
+    explorer.match(X, -1.5 * np.square(X).sum(axis=1))
+    assert explorer.is_cold
+    x = explorer.propose(no_points(8))
+    assert 2.0 * x @ x < 2.0 * np.min(np.square(X).sum(axis=1)) - 1.0  # −log ℓπ is 2x·x
+    other = explorer.propose(x[None])
+    assert 2.0 * other @ other > 2.0 * x @ x
+
+
 def test_without_a_shape_doubt_is_judged_over_q(cold: Explorer) -> None:
     """150 draws of q tell it to 8 %: the point chosen leaves less than nine tenths of 100 draws of q would."""
     chosen = doubt_with(cold, cold.propose(no_points(2)))

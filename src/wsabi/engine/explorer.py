@@ -46,6 +46,7 @@ TAIL = 8.0  # degrees of freedom of the matching proposal, whose scale is 1.5 ti
 WIDER = 1.5
 AWAY = 0.5  # sds of q: closer to a point under way another would most likely tell the same
 CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q stays where there are data
+HOLLOW = 6  # dimensions from which on fewer than a tenth of a Gaussian's draws come within a nat of its top
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e60  # nats below the best: what lies further down counts as this far, and no fourth power of it overflows
 LEARN_GROWTH = 1.1  # of the data, after which θ is learnt anew: that takes a score of factorisations, and θ is slow
@@ -428,6 +429,10 @@ class Explorer:
 
             C(s, s) − C(x, s)²/(C(x, x) + noise)
 
+        Unless there is a summit that the surrogate is sure of, a nat above all data by two of its sds: then by how much
+        each exceeds them. From HOLLOW dimensions on all draws of q lie on a shell, nats below it, and what is more than
+        a nat above the data does not count in the integral.
+
         Notes
         -----
         A witness speaks for its own neighbourhood, too, and mostly wins by that: more than the integral it estimates
@@ -439,11 +444,19 @@ class Explorer:
         last = len(log_density)
         log_prior = self.measure.log_pdf(X)
         mean, v, cov = self._with_pending(pending).covariances(self.frame.whiten(X), last)
+        rise = mean - 2.0 * np.sqrt(v) + log_prior - self._expected_top(pending)
+        if X.shape[1] >= HOLLOW and np.max(rise) > 1.0:
+            return rise
         drop = np.maximum(self.top_joint - self.top - mean - log_prior, 0.0)
         after = np.maximum(v[-last:] - np.square(cov) / (v + _noise(drop, self.depth, 1.0))[:, None], 0.0)
         w = truncated(np.minimum(mean[-last:], 3.0) + log_prior[-last:] - log_density)
         relief = w * (np.sqrt(_relative_variance(v[-last:])) - np.sqrt(_relative_variance(after)))
         return np.asarray(relief.sum(axis=1))
+
+    def _expected_top(self, pending: Array) -> float:
+        """The best log ℓπ, less ``top``, among the data and the points under way, (P, D), as the surrogate has them."""
+        joint = self._fitted().mean(self.frame.whiten(pending)) + self.measure.log_pdf(pending)
+        return float(np.max(joint, initial=self.top_joint - self.top))
 
     def _with_pending(self, pending: Array) -> LogSurrogate:
         """The surrogate as if it had been told what it expects at the points under way, (P, D)."""
