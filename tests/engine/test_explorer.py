@@ -503,19 +503,19 @@ def test_relief_is_the_doubt_that_goes(cold: Explorer, monkeypatch: pytest.Monke
         after = told_of(cold, x).predict(cold.frame.whiten(witnesses))[1]
         gain = weights * (np.sqrt(relative_variance(before)) - np.sqrt(relative_variance(after)))
         expected.append(gain.sum())
-    assert_allclose(cold._relief(X, np.zeros(7), no_points(2)), expected, rtol=1e-4)
+    assert_allclose(cold._merit(X, np.zeros(7), no_points(2)), expected, rtol=1e-4)
 
 
 def test_relief_is_what_is_left_once_the_points_under_way_are_told(cold: Explorer) -> None:
     X = np.random.default_rng(8).uniform(-1.5, 1.5, (12, 2))
     pending = np.array([[0.4, 0.3], [-0.8, 1.1]])
-    relief = cold._relief(X, np.zeros(7), pending)
+    relief = cold._merit(X, np.zeros(7), pending)
     told = copy.copy(cold)
     told.surrogate = told_of(cold, pending)
-    assert_allclose(relief, told._relief(X, np.zeros(7), no_points(2)), rtol=1e-9)
-    assert np.max(np.abs(relief / cold._relief(X, np.zeros(7), no_points(2)) - 1.0)) > 0.1
+    assert_allclose(relief, told._merit(X, np.zeros(7), no_points(2)), rtol=1e-9)
+    assert np.max(np.abs(relief / cold._merit(X, np.zeros(7), no_points(2)) - 1.0)) > 0.1
     same = np.concatenate([pending, pending, pending])
-    assert np.all(np.isfinite(cold._relief(X, np.zeros(7), same)))
+    assert np.all(np.isfinite(cold._merit(X, np.zeros(7), same)))
 
 
 def test_a_summit_that_no_datum_is_near_is_evaluated_once() -> None:

@@ -81,7 +81,7 @@ class AdaptiveModel:
         self._n_integrated = 0
         self._surprise: Array | None = None
         self._seen = 0  # evaluations that the state below has taken notice of
-        self._asked_at = 0  # evaluations when that was last asked for the sake of further looks
+        self._asked_at = 0  # evaluations when it was last asked whether another look does more good
         self._claim: _Claim | None = None  # the last estimate made on the way
 
     def plan(self, budget: int, tol: float = 0.0) -> None:
