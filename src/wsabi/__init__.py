@@ -1,6 +1,7 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
 from wsabi._linalg import NumericalError
+from wsabi.errors import EvidenceWarning
 from wsabi.evaluate import LikelihoodError
 from wsabi.kernels import SquaredExponential
 from wsabi.loop import Integrator, NoMassFound, integrate
@@ -11,6 +12,7 @@ from wsabi.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = [
+    "EvidenceWarning",
     "Gaussian",
     "GaussianMixture",
     "Independent",
