@@ -231,7 +231,7 @@ class Integrator:
         Raises
         ------
         NoMassFound
-            If nothing but −inf was told: there is no number to give.
+            If nothing was told, or nothing but −inf: there is no number to give.
         """
         try:
             model = concluded(self._model)
@@ -239,6 +239,12 @@ class Integrator:
         except NumericalError as error:
             error.state = (self._points.copy(), self._log_l.copy())
             raise
+        if not self.n_evals:
+            raise NoMassFound(
+                "nothing was evaluated yet, so there is no estimate to give: evaluate by run(log_likelihood), or tell "
+                "values by tell(X, log_l), before result().",
+                (self._points.copy(), self._log_l.copy()),
+            )
         if model is None or estimate is None:
             raise NoMassFound(
                 f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
