@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import wsabi
-from wsabi.limits import checked_budget, checked_tol, default_budget
+from wsabi.limits import checked_budget, checked_tol, default_budget, whole_number
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,20 @@ def test_without_a_budget_it_is_the_default_unless_time_is_limited(
     assert checked_budget(budget, 77, max_seconds) == expected
 
 
-@pytest.mark.parametrize("budget", [0, -1, 1.5, True, "many"])
+@pytest.mark.parametrize("value", [1000, 1e3, np.int32(1000), np.float64(1e3), np.float32(1e3)], ids=lambda v: repr(v))
+def test_a_float_that_is_a_whole_number_will_do(value: Any) -> None:
+    """1e3 is how many people write a thousand; what goes on is an int, for it is used as a size."""
+    for checked in (checked_budget(value, 77, None), whole_number("batch", value)):
+        assert (checked, type(checked)) == (1000, int)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, 1e3 + 0.5, np.float64(2.5), math.inf, math.nan, True, np.True_, "8", None])
+def test_what_is_not_a_whole_number_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(ValueError, match=f"batch must be a whole number, at least 1; got {re.escape(repr(value))}"):
+        whole_number("batch", value)
+
+
+@pytest.mark.parametrize("budget", [0, -1, 1.5, 1e3 + 0.5, math.inf, True, "many"])
 def test_a_budget_is_a_whole_number(budget: Any) -> None:
     with pytest.raises(ValueError, match="budget must be a whole number of evaluations"):
         checked_budget(budget, 77, None)

@@ -17,11 +17,25 @@ def default_budget(dim: int, *, adaptive: bool) -> int:
     return (100 if adaptive else 50) * (dim + 2)
 
 
-def whole_number(name: str, value: object) -> int:
-    """``value`` if it is a whole number, at least 1; an error naming the argument otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}.")
-    return int(value)
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """``value`` as an int if it is a whole number, at least ``least``; an error naming the argument otherwise.
+
+    A float such as 1e3 counts as whole; 1000.5, NaN, infinity, text and booleans do not.
+
+    Examples
+    --------
+    >>> whole_number("batch", 1e3)
+    1000
+    """
+    return _whole(name, "whole number", value, least)
+
+
+def _whole(name: str, wanted: str, value: object, least: int = 1) -> int:
+    """``value`` as an int, at least ``least``; ``wanted`` is what the error asks for."""
+    whole = int(value) if isinstance(value, float | np.floating) and float(value).is_integer() else value
+    if isinstance(whole, bool) or not isinstance(whole, int | np.integer) or whole < least:
+        raise ValueError(f"{name} must be a {wanted}, at least {least}; got {value!r}.")
+    return int(whole)
 
 
 def _is_number(value: object) -> bool:
@@ -35,12 +49,10 @@ def checked_tol(tol: float | None) -> float | None:
     return tol
 
 
-def checked_budget(budget: int | None, default: int, max_seconds: float | None) -> int:
+def checked_budget(budget: float | None, default: int, max_seconds: float | None) -> int:
     """Number of evaluations allowed: ``budget``, or the default, or no limit where only time is limited."""
     if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
         raise ValueError(f"max_seconds must be a positive number or None; got {max_seconds!r}.")
     if budget is None:
         return default if max_seconds is None else 2**31
-    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
-        raise ValueError(f"budget must be a whole number of evaluations, at least 1; got {budget!r}.")
-    return int(budget)
+    return _whole("budget", "whole number of evaluations", budget)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from wsabi import limits
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.charts import chart
@@ -56,9 +57,7 @@ class Estimator(Protocol):
 
 def whole_number(value: object, argument: str, least: int = 1) -> int:
     """``value`` as an int of at least ``least``, or an error naming the argument."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{argument} must be a whole number, at least {least}; got {value!r}.")
-    return int(value)
+    return limits.whole_number(argument, value, least)
 
 
 class Run:
