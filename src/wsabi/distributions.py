@@ -1,25 +1,85 @@
-"""What a user may give for one parameter: a (low, high) pair or a frozen ``scipy.stats`` distribution."""
+"""What a user may give for one parameter: a (low, high) pair or a ``scipy.stats`` distribution.
+
+SciPy has two kinds of distribution objects: frozen ones, such as ``stats.norm(0, 1)``, and since version 1.15 random
+variables, such as ``stats.Normal(mu=0, sigma=1)`` or ``2 * stats.Normal() + 1``. Both are taken.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import cast
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 
+from wsabi._types import Array
 from wsabi.marginals import Axes, FrozenDistribution, LogAxes, NormalAxes, QuantileAxis, UniformAxes
+from wsabi.measures import Gaussian, GaussianMixture, Uniform
 
-__all__ = ["as_axis"]
+__all__ = ["RandomVariable", "as_axis", "is_distribution"]
+
+_METHODS = ("icdf", "iccdf", "cdf", "ccdf", "logpdf", "support")  # of SciPy's random variables, under SciPy's names
 
 
-def as_axis(spec: object, label: str) -> Axes:
-    """The axis of a (low, high) pair or of a frozen continuous ``scipy.stats`` distribution.
+@dataclass(frozen=True, eq=False)
+class RandomVariable:
+    """A continuous random variable of SciPy's newer kind, with the method names of a frozen distribution.
 
     Parameters
     ----------
-    spec : the pair or the distribution.
+    variable : such as ``stats.Normal(mu=0, sigma=1)``.
+    """
+
+    variable: Any
+
+    def ppf(self, q: Array) -> Array:
+        """Quantiles F⁻¹(q)."""
+        return np.asarray(self.variable.icdf(q))
+
+    def isf(self, q: Array) -> Array:
+        """Quantiles (1 − F)⁻¹(q), from the upper tail."""
+        try:
+            return np.asarray(self.variable.iccdf(q))
+        except TypeError:  # raised by SciPy 1.17 itself for some of make_distribution: the tail beyond 1e-16 is lost
+            return np.asarray(self.variable.icdf(1.0 - q))
+
+    def cdf(self, x: Array) -> Array:
+        """F(x)."""
+        return np.asarray(self.variable.cdf(x))
+
+    def sf(self, x: Array) -> Array:
+        """1 − F(x), with the digits of the upper tail."""
+        return np.asarray(self.variable.ccdf(x))
+
+    def logpdf(self, x: Array) -> Array:
+        """Log density."""
+        return np.asarray(self.variable.logpdf(x))
+
+    def support(self) -> tuple[float, float]:
+        """Bounds of the support."""
+        low, high = self.variable.support()
+        return float(low), float(high)
+
+
+def is_distribution(spec: object) -> bool:
+    """Whether this is an object of ``scipy.stats``, of any kind: univariate or not, frozen or not."""
+    return hasattr(spec, "rvs") or _is_random_variable(spec)
+
+
+def _is_random_variable(spec: object) -> bool:
+    """Whether this is a random variable of SciPy's newer kind, or its class, by its methods: the base is private."""
+    return all(hasattr(spec, method) for method in _METHODS)
+
+
+def as_axis(spec: object, label: str) -> Axes:
+    """The axis of a (low, high) pair or of a continuous ``scipy.stats`` distribution with scalar parameters.
+
+    Parameters
+    ----------
+    spec : the pair, also as a (2,) array, or the distribution.
     label : what to call it in an error, such as "prior['tau']".
 
     Raises
@@ -29,8 +89,18 @@ def as_axis(spec: object, label: str) -> Axes:
     ValueError
         If low ≥ high, or the distribution's parameters are not valid scalars.
     """
+    if isinstance(spec, np.ndarray):
+        spec = spec.tolist()
     if isinstance(spec, tuple | list):
         return _interval(spec, label)
+    if isinstance(spec, Gaussian | GaussianMixture | Uniform):
+        raise TypeError(
+            f"{label} is a {type(spec).__name__} of {spec.dim} parameters, which need a name: write "
+            f'wsabi.Independent(beta={type(spec).__name__}(...), ...), or a dict {{"beta": ...}} for a likelihood that '
+            "takes a dict."
+        )
+    if _is_random_variable(spec):
+        return _from_random_variable(spec, label)
     from scipy import stats
 
     if isinstance(spec, stats.rv_continuous):
@@ -53,7 +123,9 @@ def as_axis(spec: object, label: str) -> Axes:
 def _interval(pair: Sequence[object], label: str) -> UniformAxes:
     """Uniform on (low, high)."""
     if len(pair) != 2 or not all(isinstance(end, Real) and not isinstance(end, bool) for end in pair):
-        raise TypeError(f"{label} must be two numbers (low, high); got {pair!r}.")
+        vector = any(is_distribution(entry) or isinstance(entry, tuple | list) for entry in pair)
+        cure = " A vector of distributions needs a name: give the prior as a dict." if vector else ""
+        raise TypeError(f"{label} must be two numbers (low, high); got {pair!r}.{cure}")
     low, high = (float(cast("Real", end)) for end in pair)
     if not (low < high and math.isfinite(high - low)):
         raise ValueError(f"{label} must be finite with low < high; got ({low}, {high}).")
@@ -81,6 +153,47 @@ def _from_scipy(frozen: FrozenDistribution, label: str) -> Axes:
     if family is type(stats.loguniform):  # log(x − loc) uniform between log(a·scale) and log(b·scale)
         return LogAxes(loc, UniformAxes(np.log(values["a"] * scale), np.log(values["b"] * scale)), low, high)
     return QuantileAxis(frozen, low, high)
+
+
+def _from_random_variable(variable: Any, label: str) -> Axes:
+    """Axis of a random variable of SciPy's newer kind, by its direct formula where one is known."""
+    from scipy import stats
+
+    if isinstance(variable, type):
+        name = variable.__name__
+        raise TypeError(f"{label} is the class {name} itself; give it parameters, such as {name}(...).")
+    with np.errstate(all="ignore"):
+        low, high = (np.asarray(end, dtype=np.float64) for end in variable.support())
+        median = np.asarray(variable.icdf(0.5), dtype=np.float64)
+        if low.ndim or high.ndim or median.ndim:
+            raise ValueError(
+                f"{label} must be one distribution per parameter, with scalar parameters; got {variable} of shape "
+                f"{median.shape}. Give a list with one distribution for each."
+            )
+        # Parameters that are not valid give NaN.
+        if not (low < high and np.isfinite(median)):
+            raise ValueError(f"{label} has parameters for which the distribution does not exist: {variable}.")
+        # The log density of a discrete variable is +inf at all of its values, of a continuous one at most at a few.
+        if np.all(variable.logpdf(variable.icdf(np.array([0.25, 0.5, 0.75]))) == np.inf):
+            raise TypeError(f"{label} is discrete ({variable}); parameters must be continuous.")
+    if _is_exactly(variable, stats, "Normal", "StandardNormal") and _are_numbers(variable, "mu", "sigma"):
+        return NormalAxes(np.array([float(variable.mu)]), np.array([float(variable.sigma)]))
+    low, high = low.reshape(1), high.reshape(1)
+    if _is_exactly(variable, stats, "Uniform"):
+        return UniformAxes(low, high)
+    return QuantileAxis(RandomVariable(variable), low, high)
+
+
+def _is_exactly(variable: object, stats: ModuleType, *names: str) -> bool:
+    """Whether the class is one of those of SciPy with these names; a class derived from it may differ in anything."""
+    kind = type(variable)
+    return kind.__name__ in names and kind.__module__.split(".")[:2] == stats.__name__.split(".")[:2]
+
+
+def _are_numbers(variable: object, *names: str) -> bool:
+    """Whether the object has these attributes, and each is one finite number."""
+    values = [getattr(variable, name, None) for name in names]
+    return all(isinstance(value, Real) and math.isfinite(value) for value in values)
 
 
 def _parameters(frozen: FrozenDistribution, label: str) -> dict[str, float]:

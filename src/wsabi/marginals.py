@@ -19,7 +19,9 @@ from scipy.special import ndtr, ndtri
 
 from wsabi._types import Array
 
-__all__ = ["Axes", "FrozenDistribution", "LogAxes", "Marginals", "NormalAxes", "QuantileAxis", "UniformAxes"]
+__all__ = [
+    "Axes", "Distribution", "FrozenDistribution", "LogAxes", "Marginals", "NormalAxes", "QuantileAxis", "UniformAxes",
+]  # fmt: skip
 
 # Φ(−8.2095) = 2⁻⁵³, the smallest tail that 1 − p can tell from one. Points exactly on a bound of the support, whose u
 # is infinite, and points beyond a tail that underflows are placed here: the mass beyond is 1e-16.
@@ -29,12 +31,8 @@ _TINY = float(np.finfo(np.float64).tiny)  # Φ(−37.5): further out the mass is
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-class FrozenDistribution(Protocol):
-    """What is used of a frozen continuous ``scipy.stats`` distribution."""
-
-    dist: Any
-    args: tuple[Any, ...]
-    kwds: dict[str, Any]
+class Distribution(Protocol):
+    """What is used of a continuous distribution: the methods of a frozen ``scipy.stats`` one."""
 
     def ppf(self, q: Array) -> Array: ...  # noqa: D102
     def isf(self, q: Array) -> Array: ...  # noqa: D102
@@ -42,6 +40,14 @@ class FrozenDistribution(Protocol):
     def sf(self, x: Array) -> Array: ...  # noqa: D102
     def logpdf(self, x: Array) -> Array: ...  # noqa: D102
     def support(self) -> tuple[float, float]: ...  # noqa: D102
+
+
+class FrozenDistribution(Distribution, Protocol):
+    """The same with the parameters that it was frozen with."""
+
+    dist: Any
+    args: tuple[Any, ...]
+    kwds: dict[str, Any]
 
 
 class Axes(Protocol):
@@ -189,7 +195,7 @@ class LogAxes:
 
 @dataclass(frozen=True, eq=False)
 class QuantileAxis:
-    """One axis of any frozen continuous ``scipy.stats`` distribution, by its quantile functions.
+    """One axis of any continuous ``scipy.stats`` distribution, by its quantile functions.
 
     Parameters
     ----------
@@ -197,7 +203,7 @@ class QuantileAxis:
     low, high : (1,) support.
     """
 
-    distribution: FrozenDistribution
+    distribution: Distribution
     low: Array
     high: Array
 
@@ -297,11 +303,12 @@ class Marginals:
             U[:, columns] = axes.to_base(X[:, columns])
         return np.where(np.isinf(U), np.copysign(_EDGE, U), U)
 
-    def log_pdf(self, X: Array) -> Array:
-        """Σ_d log p_d(x_d), (N,)."""
+    def log_pdf(self, X: Array, among: NDArray[np.bool_] | None = None) -> Array:
+        """Σ_d log p_d(x_d), (N,), over all axes or over those ``among`` (D,) which the mask is true."""
         total = np.zeros(len(X))
         for columns, axes in self.blocks:
-            total += axes.log_pdf(X[:, columns]).sum(axis=1)
+            each = axes.log_pdf(X[:, columns])
+            total += each.sum(axis=1) if among is None else each[:, among[columns]].sum(axis=1)
         return total
 
     def log_jacobian(self, U: Array) -> Array:
