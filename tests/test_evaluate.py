@@ -14,7 +14,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.charts import chart
-from wsabi.evaluate import LikelihoodError, bad_values, evaluator
+from wsabi.evaluate import LikelihoodError, bad_values, evaluator, likelihood_hint
 
 X = np.array([[0.5, 1.0], [-2.0, 3.0], [0.25, -1.0]])
 ARRAYS = chart(wsabi.Gaussian([0.0, 0.0]))
@@ -91,6 +91,12 @@ def test_nan_and_plus_infinity_name_the_point(value: float) -> None:
     error = fault(lambda x: np.where(x[:, 0] < 0, value, 0.0), vectorized=True)
     assert_array_equal(error.point, X[1])
     assert f"returned {value} at x = [-2.  3.]" in str(error)
+
+
+def test_nan_says_what_to_do() -> None:
+    message = str(fault(lambda x: math.nan))
+    assert "expected a number or −inf. Return -math.inf where the model does not exist" in message
+    assert "result of this error holds what was evaluated before" in message
 
 
 def test_an_exception_is_carried_with_its_point() -> None:
@@ -171,3 +177,96 @@ def test_the_error_survives_the_way_home_from_a_worker_process() -> None:
 def test_what_cannot_be_called_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match="log_likelihood must be callable; got float"):
         evaluator(3.0, ARRAYS, vectorized=False)  # type: ignore[arg-type]
+
+
+# -- hints ------------------------------------------------------------------------------------------------------------
+
+
+def total(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def raised(log_l: Callable[..., Any], space: Any, *, vectorized: bool) -> str:
+    with pytest.raises(LikelihoodError) as caught:
+        evaluator(log_l, space, vectorized=vectorized)(X)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize(
+    "log_l",
+    [
+        lambda x: x[0],
+        lambda x: x[:, 0],
+        lambda x: -0.5 * np.sum((x - 1.0) ** 2),
+        lambda x: x @ x,
+        lambda x: np.exp(x),
+        lambda x: np.asarray(x, dtype=float),
+        lambda x: x.sum(),
+        lambda x: math.fsum(v * v for v in x),
+        lambda x: (lambda a, b: a - b)(*x),
+        lambda x: (lambda a, b: np.square(a) - b)(*x),
+    ],
+)  # fmt: skip
+def test_a_dict_taken_for_an_array_is_told(log_l: Any, vectorized: bool) -> None:
+    message = raised(log_l, NAMED, vectorized=vectorized)
+    assert "log_likelihood received a dict with keys 'amp', 'tau', because the prior is a dict" in message
+    assert "wsabi.Independent(**prior), or as a list" in message
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("log_l", [lambda p: p["amp"], lambda p: p.amp, lambda p: dict(**p), lambda p: p.items()])
+def test_an_array_taken_for_a_dict_is_told(log_l: Any, vectorized: bool) -> None:
+    message = raised(log_l, ARRAYS, vectorized=vectorized)
+    assert f"log_likelihood received an array of shape {'(3, 2)' if vectorized else '(2,)'}. To get a dict" in message
+
+
+def test_a_wrong_key_is_answered_with_the_keys() -> None:
+    message = raised(lambda p: p["Amp"], NAMED, vectorized=False)
+    assert message.endswith("log_likelihood received a dict with keys 'amp', 'tau'.")
+
+
+def test_a_function_of_several_arguments_is_told_how_to_be_wrapped() -> None:
+    assert "write lambda x: f(*x)." in raised(total, ARRAYS, vectorized=False)
+    assert "write lambda p: f(**p)." in raised(total, NAMED, vectorized=False)
+
+
+@pytest.mark.parametrize("space", [ARRAYS, NAMED], ids=["array", "dict"])
+@pytest.mark.parametrize(
+    "error", [ValueError("dict"), KeyError("amp"), IndexError("index 5 is out of bounds"), TypeError("no number")]
+)
+def test_other_faults_get_no_hint(space: Any, error: Exception) -> None:
+    def log_l(p: Any) -> float:
+        raise error
+
+    assert "received" not in raised(log_l, space, vectorized=False)
+
+
+def test_there_is_no_hint_once_a_call_has_returned() -> None:
+    """The argument is then of the right kind, and the KeyError has another cause."""
+
+    def log_l(p: dict[str, float]) -> float:
+        return {0.5: 1.0}[p["amp"]]
+
+    message = raised(log_l, NAMED, vectorized=False)
+    assert "raised KeyError at x = [-2.  3.]: -2.0" in message
+    assert "received" not in message
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(20), np.full(20, 0.5), np.linspace(-0.01, 1.0, 20), np.linspace(0.0, 1.01, 20),
+        np.linspace(0.1, 0.9, 7), np.full(20, -np.inf), np.empty(0), np.concatenate([np.full(20, -np.inf), [0.2, 0.4]]),
+    ],
+)  # fmt: skip
+def test_log_likelihoods_are_not_taken_for_likelihoods(values: np.ndarray) -> None:
+    assert likelihood_hint(values) is None
+
+
+def test_likelihoods_are_recognised() -> None:
+    values = stats.norm.pdf(np.linspace(-4.0, 4.0, 12))
+    text = likelihood_hint(np.append(values, -np.inf))
+    assert text is not None
+    assert text.startswith("all 12 values of log_likelihood lie between 0 and 1: it must return log ℓ, not ℓ.")
+    assert likelihood_hint(values, least=13) is None

@@ -81,6 +81,15 @@ def test_lists_tuples_and_keywords_are_not_keyed():
         ((0.1, 10.0), TypeError, r"single pair; for one uniform parameter write \[\(0.1, 10.0\)\]"),
         (stats.norm(), TypeError, "put a univariate one in a list or dict"),
         (stats.multivariate_normal([0, 0]), TypeError, "give Gaussian for a multivariate normal"),
+        (stretch, TypeError, r"prior is a function \(stretch\).*write wsabi.Transform\(stretch, dim\)"),
+        (lambda c: c, TypeError, r"write wsabi.Transform\(f, dim\) .*; for a log density write wsabi.LogDensity\(f, "),
+        (np.zeros(2), ValueError, r"must have shape \(D, 2\).*got shape \(2,\)"),
+        (np.zeros((2, 3)), ValueError, r"got shape \(2, 3\)"),
+        (np.zeros((0, 2)), ValueError, r"got shape \(0, 2\)"),
+        (np.array([["0", "1"]]), ValueError, "hold real numbers.*dtype <U1"),
+        (np.array([[0, 1], [3, 2]]), ValueError, r"prior\[1\] must be finite with low < high; got \(3.0, 2.0\)"),
+        (np.array([[0, 1], [0, np.nan]]), ValueError, r"prior\[1\] must be finite"),
+        (np.array([[-np.inf, 1.0]]), ValueError, r"prior\[0\] must be finite"),
         (None, TypeError, "prior must be a dict or list .* got NoneType"),
         ("normal", TypeError, "got str"),
     ],
@@ -88,6 +97,16 @@ def test_lists_tuples_and_keywords_are_not_keyed():
 def test_what_is_not_a_prior_is_refused_by_name(spec, error, match):
     with pytest.raises(error, match=match):
         as_prior(spec)
+
+
+def test_an_array_of_bounds_is_uniform():
+    bounds = np.array([[0, 1], [-2, 3], [5, 5.5]])
+    prior = as_prior(bounds)
+    assert isinstance(prior, Uniform)
+    assert_array_equal(np.column_stack([prior.low, prior.high]), bounds)
+    assert not chart(prior).keyed  # the likelihood gets an array
+    bounds[:] = 0.0
+    assert_array_equal(prior.high, [1.0, 3.0, 5.5])  # a copy
 
 
 def test_independent_takes_one_form_at_a_time():

@@ -52,6 +52,16 @@ def test_a_truncated_normal():
     assert axis.log_pdf(np.array([[-1.0], [4.0]])).tolist() == [[-np.inf], [-np.inf]]
 
 
+def test_in_lists_dicts_and_vectors():
+    prior = as_prior({"a": stats.Normal(mu=1.0, sigma=2.0), "b": [stats.Uniform(a=0, b=1), GAMMA(a=2.0)]})
+    twin = as_prior({"a": stats.norm(1.0, 2.0), "b": [(0, 1), stats.gamma(2.0)]})
+    assert prior.names == ("a", "b[0]", "b[1]")
+    X = twin.sample(20, 0)
+    assert_allclose(prior.sample(20, 0), X, rtol=1e-9)
+    assert_allclose(prior.log_pdf(X), twin.log_pdf(X), rtol=1e-9)
+    assert as_prior([stats.Normal(), stats.exp(stats.Normal())]).dim == 2
+
+
 def test_a_run():
     """E[exp(−x)] under a gamma distribution of shape a is 2⁻ᵃ; of exp(−y²/2) under N(0, 1) it is 2^−½."""
     prior = [GAMMA(a=2.0), stats.Normal()]
@@ -68,6 +78,7 @@ def test_a_run():
         ({"g": GAMMA(a=-1.0)}, ValueError, r"prior\['g'\] has parameters"),
         ({"g": GAMMA}, TypeError, r"prior\['g'\] is the class .* itself; give it parameters"),
         ([stats.Normal], TypeError, r"prior\[0\] is the class Normal itself"),
+        (stats.Normal(), TypeError, "put a univariate one in a list or dict"),
     ],
 )  # fmt: skip
 def test_what_is_no_single_parameter_is_refused_by_name(spec, error, match):

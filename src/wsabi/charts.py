@@ -15,6 +15,7 @@ from scipy.special import ndtr
 from wsabi._types import Array
 from wsabi.marginals import Marginals, UniformAxes
 from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.parameters import Groups, standardised
 from wsabi.priors import Independent, LogDensity, Transform, as_prior
 
 __all__ = ["AffineChart", "Chart", "CubeChart", "MarginalChart", "chart"]
@@ -33,12 +34,15 @@ class Chart(ABC):
     keyed : whether the likelihood receives a dict of the names.
     measure : ν, in base coordinates.
     target : the density to re-weight to, if the prior is not the image of ν itself.
+    groups : names of the entries of a dict with their columns, a slice for a vector; empty where each of ``names`` is
+        an entry.
     """
 
     names: tuple[str, ...]
     keyed: bool
     measure: Measure
     target: LogDensity | None = None
+    groups: Groups = ()
 
     @property
     def dim(self) -> int:
@@ -161,7 +165,7 @@ class AffineChart(Chart):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MarginalChart(Chart):
-    """Each x_d from its own u_d ~ N(0, 1) by the probability integral transform.
+    """Each x_d from its own u_d, by the probability integral transform where that is N(0, 1).
 
     Parameters
     ----------
@@ -225,21 +229,23 @@ def chart(prior: object, *, gaussian: bool = False) -> Chart:
     Returns
     -------
     ``Gaussian``: u standardised per axis, ν = N(0, correlation). ``GaussianMixture``: standardised by overall mean and
-    sd, ν the mixture in those units. ``Uniform``: the box. ``Independent``, ``Transform``: ν = N(0, I). ``LogDensity``:
-    the chart of its reference, with a weight.
+    sd, ν the mixture in those units. ``Uniform``: the box. ``Transform``: ν = N(0, I). ``Independent``: the same, or
+    N(0, correlation) or a mixture where an entry is a ``Gaussian`` or a ``GaussianMixture``. ``LogDensity``: the chart
+    of its reference, with a weight.
     """
     prior = as_prior(prior)
     if isinstance(prior, LogDensity):
-        return replace(chart(prior.reference, gaussian=gaussian), target=prior, names=prior.names)
+        return replace(chart(prior.reference, gaussian=gaussian), target=prior, names=prior.names, groups=prior.groups)
     if isinstance(prior, Gaussian | GaussianMixture):
         return _standardised(prior)
     if isinstance(prior, Transform):
         return CubeChart(names=prior.names, keyed=False, measure=_standard_normal(prior.names), transform=prior)
     if isinstance(prior, Independent):
-        return _of_marginals(prior.marginals, prior.names, keyed=prior.keyed)
+        space = _of_marginals(prior.marginals, prior.parameters.measure, prior.names)
+        return replace(space, keyed=prior.keyed, groups=prior.groups)
     if gaussian:
-        columns = np.arange(prior.dim)
-        return _of_marginals(Marginals(prior.dim, ((columns, UniformAxes(prior.low, prior.high)),)), prior.names)
+        marginals = Marginals(prior.dim, ((np.arange(prior.dim), UniformAxes(prior.low, prior.high)),))
+        return _of_marginals(marginals, _standard_normal(prior.names), prior.names)
     return _box(prior)
 
 
@@ -250,20 +256,11 @@ def _standard_normal(names: tuple[str, ...]) -> Gaussian:
 
 def _standardised(prior: Gaussian | GaussianMixture) -> AffineChart:
     """u = (x − mean)/sd per axis; the measure becomes the same family in those units."""
-    mean, sd = prior.mean, np.sqrt(np.diag(prior.cov))
-    units = np.outer(sd, sd)
-    measure: Measure
-    if isinstance(prior, Gaussian):
-        correlation = prior.cov / units
-        np.fill_diagonal(correlation, 1.0)  # exactly, whatever the rounding of √
-        measure = Gaussian(np.zeros(prior.dim), correlation, names=prior.names)
-    else:
-        means = np.stack([(c.mean - mean) / sd for c in prior.components])
-        measure = GaussianMixture(prior.weights, means, [c.cov / units for c in prior.components], names=prior.names)
     everywhere = np.full(prior.dim, np.inf)
     return AffineChart(
-        names=prior.names, keyed=False, measure=measure, shift=mean, scale=sd, low=-everywhere, high=everywhere
-    )
+        names=prior.names, keyed=False, measure=standardised(prior), shift=prior.mean,
+        scale=np.sqrt(np.diag(prior.cov)), low=-everywhere, high=everywhere,
+    )  # fmt: skip
 
 
 def _box(prior: Uniform) -> AffineChart:
@@ -275,14 +272,13 @@ def _box(prior: Uniform) -> AffineChart:
     )  # fmt: skip
 
 
-def _of_marginals(marginals: Marginals, names: tuple[str, ...], *, keyed: bool = False) -> Chart:
-    """N(0, I) by the probability integral transform, or affinely where every axis is normal."""
-    measure = _standard_normal(names)
+def _of_marginals(marginals: Marginals, measure: Gaussian | GaussianMixture, names: tuple[str, ...]) -> Chart:
+    """Axis by axis to a measure on R^D, affinely where every axis is normal."""
     if marginals.affine is None:
-        return MarginalChart(names=names, keyed=keyed, measure=measure, marginals=marginals)
+        return MarginalChart(names=names, keyed=False, measure=measure, marginals=marginals)
     shift, scale = marginals.affine
     low, high = marginals.support
-    return AffineChart(names=names, keyed=keyed, measure=measure, shift=shift, scale=scale, low=low, high=high)
+    return AffineChart(names=names, keyed=False, measure=measure, shift=shift, scale=scale, low=low, high=high)
 
 
 def _check_shape(points: Array, dim: int, argument: str) -> None:

@@ -84,7 +84,9 @@ def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | 
     """ℓπ/Z in the user's coordinates: in closed form under the prior as measure, by weighted draws otherwise."""
     if isinstance(model, AdaptiveModel):
         U, log_weights = model.posterior_draws(4000)
-        return WeightedSamples.from_log_weights(chart.to_user(U), log_weights, chart.names, keyed=chart.keyed)
+        return WeightedSamples.from_log_weights(
+            chart.to_user(U), log_weights, chart.names, keyed=chart.keyed, groups=chart.groups
+        )
     if model.gp is None:
         raise NumericalError("the model holds no finite value.")
     return Posterior.from_gp(

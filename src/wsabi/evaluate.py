@@ -9,12 +9,12 @@ import numpy as np
 
 from wsabi._types import Array
 from wsabi.charts import Chart
-from wsabi.priors import named_arguments
+from wsabi.priors import groups_of, keys_of, named_arguments
 
 if TYPE_CHECKING:
     from wsabi.result import Result
 
-__all__ = ["LikelihoodError", "bad_values", "checked_slope", "evaluator", "gradient_evaluator"]
+__all__ = ["LikelihoodError", "bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint"]
 
 NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
 CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
@@ -46,6 +46,33 @@ def bad_values(log_l: Array) -> list[int]:
     return [int(i) for i in np.flatnonzero(np.isnan(log_l) | (log_l == np.inf))]
 
 
+def likelihood_hint(log_l: Array, least: int = 8) -> str | None:
+    """A sentence where the values look like ℓ instead of log ℓ; None where they do not.
+
+    They do if all finite values lie between 0 and 1 and are not all the same. Log-likelihoods seldom do: a constant one
+    is left alone, and any other has to stay within one nat above 0 over the whole prior.
+
+    Parameters
+    ----------
+    log_l : (N,) values that the likelihood returned, −inf allowed.
+    least : number of finite values below which nothing is said; 2D + 2 is sensible.
+
+    Examples
+    --------
+    >>> likelihood_hint(np.linspace(0.0, 0.9, 10))
+    'all 10 values of log_likelihood lie between 0 and 1: ...'
+    >>> likelihood_hint(np.linspace(-5.0, 0.9, 10)) is None
+    True
+    """
+    finite = log_l[np.isfinite(log_l)]
+    if finite.size < max(least, 2) or finite.min() < 0.0 or finite.max() > 1.0 or finite.min() == finite.max():
+        return None
+    return (
+        f"all {finite.size} values of log_likelihood lie between 0 and 1: it must return log ℓ, not ℓ. If these are "
+        "likelihoods, log Z is wrong: return their logarithm (such as logpdf instead of pdf)."
+    )
+
+
 def evaluator(log_likelihood: Callable[..., Any], chart: Chart, *, vectorized: bool) -> Callable[..., Array]:
     """A function from points X (N, D) to checked log-likelihoods (N,).
 
@@ -57,17 +84,34 @@ def evaluator(log_likelihood: Callable[..., Any], chart: Chart, *, vectorized: b
 
     def arguments(x: Array) -> Any:
         # A copy: a likelihood may work in place.
-        return named_arguments(chart.names, x) if chart.keyed else x.copy()
+        return named_arguments(chart, x) if chart.keyed else x.copy()
+
+    # Once a call has returned, the argument is of the kind that the likelihood expects: a later exception has another
+    # cause, and a hint about the argument would mislead.
+    returned_once = False
+
+    def call(x: Array) -> Any:
+        nonlocal returned_once
+        argument = arguments(x)
+        try:
+            returned = log_likelihood(argument)
+        except Exception as error:
+            where = f"at x = {_describe(x)}" if x.ndim == 1 else f"for {len(x)} points"
+            hint = "" if returned_once else _argument_hint(error, chart, x.shape)
+            message = f"log_likelihood raised {type(error).__name__} {where}: {error}{hint}"
+            raise LikelihoodError(message, x.copy() if x.ndim == 1 else x[0].copy()) from error
+        returned_once = True
+        return returned
 
     def one_by_one(X: Array, out: Array | None = None) -> Array:
         values = np.empty(len(X)) if out is None else out
         for i, x in enumerate(X):
-            values[i] = _call_scalar(log_likelihood, arguments(x), x)
+            values[i] = _single_value(call(x), x)
         return values
 
     def together(X: Array, out: Array | None = None) -> Array:
         values = np.empty(len(X)) if out is None else out
-        values[:] = _call_vectorized(log_likelihood, arguments(X), X)
+        values[:] = _value_per_row(call(X), X)
         _check(values, X)
         return values
 
@@ -171,9 +215,11 @@ def _call_gradient(grad: Callable[..., Any], x: Array, chart: Chart, *, vectoriz
     """∇ log ℓ (D,) at x (D,), from an array or, where the prior is a dict, from a dict of the same names."""
     point = x[None, :] if vectorized else x
     try:
-        returned = grad(named_arguments(chart.names, point) if chart.keyed else point.copy())
+        returned = grad(named_arguments(chart, point) if chart.keyed else point.copy())
         if isinstance(returned, dict):
-            returned = np.stack([np.asarray(returned[name]) for name in chart.names], axis=-1)
+            returned = _in_columns(returned, chart, point)
+    except LikelihoodError:
+        raise
     except Exception as error:
         message = f"grad raised {type(error).__name__} at x = {_describe(x)}: {error}"
         raise LikelihoodError(message, x.copy()) from error
@@ -186,16 +232,75 @@ def _call_gradient(grad: Callable[..., Any], x: Array, chart: Chart, *, vectoriz
     return gradient.reshape(x.shape)
 
 
+def _in_columns(returned: dict[str, Any], chart: Chart, point: Array) -> Array:
+    """A gradient given as a dict, as an array of the shape of the point, (D,) or (1, D)."""
+    columns = []
+    for name, where in groups_of(chart):
+        part = np.asarray(returned[name])
+        wanted = point[..., where].shape
+        if part.shape != wanted:
+            x = point.reshape(-1)
+            raise LikelihoodError(
+                f"grad returned shape {part.shape} for {name!r} at x = {_describe(x)}; expected {wanted}.", x.copy()
+            )
+        columns.append(part if isinstance(where, slice) else part[..., None])
+    return np.concatenate(columns, axis=-1)
+
+
 def _describe(x: Array) -> str:
     return np.array2string(x, precision=6, threshold=20)
 
 
-def _call_scalar(log_likelihood: Callable[..., Any], argument: Any, x: Array) -> float:
-    try:
-        returned = log_likelihood(argument)
-    except Exception as error:
-        message = f"log_likelihood raised {type(error).__name__} at x = {_describe(x)}: {error}"
-        raise LikelihoodError(message, x.copy()) from error
+def _argument_hint(error: Exception, chart: Chart, shape: tuple[int, ...]) -> str:
+    """What to write where the exception suggests that the likelihood expects another kind of argument; "" otherwise.
+
+    Parameters
+    ----------
+    error : what the likelihood raised at its first call.
+    shape : of the array of points, (D,) or (N, D).
+    """
+    text = str(error)
+    # The exception came from the call itself, not from inside the likelihood: it takes another number of arguments.
+    frames = error.__traceback__
+    if isinstance(error, TypeError) and "argument" in text and frames is not None and frames.tb_next is None:
+        stars = "lambda p: f(**p)" if chart.keyed else "lambda x: f(*x)"
+        return (
+            f"\nlog_likelihood is called with one argument, {_received(chart, shape)}; for a function f with one "
+            f"argument per parameter write {stars}."
+        )
+    if chart.keyed:
+        if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+            known = error.args[0] in keys_of(chart)
+            return "" if known else f"\nlog_likelihood received {_received(chart, shape)}."
+        # A dict that is unpacked, a, b = p, gives its keys: the arithmetic then fails on str.
+        signs = ("dict", "'str'", "dtype('<U", "unhashable", "not supported for the input types")
+        if isinstance(error, KeyError) or (
+            isinstance(error, TypeError | AttributeError) and any(sign in text for sign in signs)
+        ):
+            return (
+                f"\nlog_likelihood received {_received(chart, shape)}, because the prior is a dict. To get an array "
+                "instead, give the prior as wsabi.Independent(**prior), or as a list."
+            )
+        return ""
+    if (
+        (isinstance(error, IndexError) and "only integers, slices" in text)  # x["amp"]
+        or (isinstance(error, AttributeError) and "'numpy.ndarray' object" in text)  # x.amp, x.items()
+        or (isinstance(error, TypeError) and "must be a mapping" in text)  # f(**x)
+    ):
+        return (
+            f"\nlog_likelihood received {_received(chart, shape)}. To get a dict instead, give the prior as a dict "
+            'from name to distribution, such as {"amp": stats.norm(0, 2), "tau": (0.1, 10.0)}.'
+        )
+    return ""
+
+
+def _received(chart: Chart, shape: tuple[int, ...]) -> str:
+    """What a likelihood is given, in words."""
+    return f"a dict with keys {', '.join(map(repr, keys_of(chart)))}" if chart.keyed else f"an array of shape {shape}"
+
+
+def _single_value(returned: Any, x: Array) -> float:
+    """log ℓ at one point x (D,)."""
     value = _as_floats(returned, x)
     if value.size != 1:
         raise LikelihoodError(
@@ -207,12 +312,8 @@ def _call_scalar(log_likelihood: Callable[..., Any], argument: Any, x: Array) ->
     return float(value.item())
 
 
-def _call_vectorized(log_likelihood: Callable[..., Any], argument: Any, X: Array) -> Array:
-    try:
-        returned = log_likelihood(argument)
-    except Exception as error:
-        message = f"log_likelihood raised {type(error).__name__} for {len(X)} points: {error}"
-        raise LikelihoodError(message, X[0].copy()) from error
+def _value_per_row(returned: Any, X: Array) -> Array:
+    """log ℓ (N,) at the rows of X (N, D)."""
     values = _as_floats(returned, X[0])
     if values.shape != (len(X),):
         raise LikelihoodError(
@@ -239,6 +340,8 @@ def _check(values: Array, X: Array) -> None:
     bad = bad_values(values)
     if bad:
         raise LikelihoodError(
-            f"log_likelihood returned {values[bad[0]]} at x = {_describe(X[bad[0]])}; expected a number or −inf.",
+            f"log_likelihood returned {values[bad[0]]} at x = {_describe(X[bad[0]])}; expected a number or −inf. "
+            "Return -math.inf where the model does not exist (zero likelihood). The attribute result of this error "
+            "holds what was evaluated before, if anything was.",
             X[bad[0]].copy(),
         )

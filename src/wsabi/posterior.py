@@ -280,7 +280,7 @@ class Posterior:
     def weighted_sample(self, n: int, rng: Seed = None) -> WeightedSamples:
         """n importance-weighted points, less those of zero density, with their effective sample size."""
         U, weights = self._importance(checked_size(n), as_generator(rng))
-        return WeightedSamples(self.chart.to_user(U), weights, self.names, self.chart.keyed)
+        return WeightedSamples(self.chart.to_user(U), weights, self.names, self.chart.keyed, self.chart.groups)
 
     def expect(
         self, f: Callable[[Any], object], *, n: int = 10_000, rng: Seed = 0, vectorized: bool = False

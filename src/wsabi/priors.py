@@ -13,24 +13,44 @@ from numbers import Real
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wsabi._types import Array, Seed, as_generator
-from wsabi.distributions import as_axis
+from wsabi.distributions import is_distribution
 from wsabi.marginals import Marginals
 from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.parameters import Groups, Parameters
 
-__all__ = ["Independent", "LogDensity", "Prior", "Transform", "as_prior", "named_arguments"]
+__all__ = ["Independent", "LogDensity", "Prior", "Transform", "as_prior", "groups_of", "keys_of", "named_arguments"]
 
 # Nested samplers draw multiples of 2⁻⁵³ from the open cube: no transform has to cope with 0 or 1.
 _CUBE_MARGIN = 2.0**-53
 
 
 class _Named(Protocol):
-    """Anything with names of its parameters: a prior or a chart."""
+    """Anything with names of its parameters, and with ``groups`` where some form vectors: a prior or a chart."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """D names."""
+
+
+def groups_of(names: _Named | Sequence[str]) -> Groups:
+    """Entries of a dict of the parameters with their columns: an int for a number, a slice for a vector.
+
+    Parameters
+    ----------
+    names : a prior, a chart or D names. Names alone stand for numbers, whatever they look like: "a[0]" is a name too.
+    """
+    if isinstance(names, Sequence):
+        return tuple((name, d) for d, name in enumerate(names))
+    groups: Groups = getattr(names, "groups", ())
+    return groups or groups_of(names.names)
+
+
+def keys_of(names: _Named | Sequence[str]) -> tuple[str, ...]:
+    """Keys of a dict of the parameters: those of :func:`groups_of`."""
+    return tuple(name for name, _ in groups_of(names))
 
 
 def named_arguments(names: _Named | Sequence[str], X: Array) -> dict[str, Any]:
@@ -43,19 +63,22 @@ def named_arguments(names: _Named | Sequence[str], X: Array) -> dict[str, Any]:
 
     Returns
     -------
-    name -> float for one point, name -> (N,) array for several; the arrays are copies.
+    name -> float for one point, name -> (N,) array for several; for a vector of k parameters (k,) and (N, k) arrays.
+    The arrays are copies.
 
     Examples
     --------
     >>> named_arguments(["amp", "tau"], np.array([1.0, 2.0]))
     {'amp': 1.0, 'tau': 2.0}
+    >>> prior = as_prior({"beta": [(0, 1), (0, 1)], "tau": (0, 5)})
+    >>> named_arguments(prior, np.array([0.25, 0.5, 2.0]))
+    {'beta': array([0.25, 0.5 ]), 'tau': 2.0}
     """
-    keys = names if isinstance(names, Sequence) else names.names
-    if X.ndim not in (1, 2) or X.shape[-1] != len(keys):
-        raise ValueError(f"X must have shape ({len(keys)},) or (N, {len(keys)}), one column per name; got {X.shape}.")
-    if X.ndim == 1:
-        return {name: float(value) for name, value in zip(keys, X, strict=True)}
-    return {name: X[:, d].copy() for d, name in enumerate(keys)}
+    dim = len(names if isinstance(names, Sequence) else names.names)
+    if X.ndim not in (1, 2) or X.shape[-1] != dim:
+        raise ValueError(f"X must have shape ({dim},) or (N, {dim}), one column per name; got {X.shape}.")
+    given = ((name, X[..., where]) for name, where in groups_of(names))
+    return {name: value.copy() if value.ndim else float(value) for name, value in given}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,20 +88,24 @@ class Independent:
     Parameters
     ----------
     distributions : list of frozen continuous ``scipy.stats`` distributions or (low, high) pairs, a pair meaning
-        uniform; or a dict of the same by name, and then the likelihood receives a dict of those names.
-    **named : the same by keyword: parameters have names, the likelihood receives arrays.
+        uniform; or a dict of the same by name, and then the likelihood receives a dict of those names. An entry of a
+        dict may also be a vector: a list of distributions and pairs, a (k, 2) array of bounds, or a ``Gaussian``,
+        ``GaussianMixture`` or ``Uniform``. The likelihood receives a (k,) array under that name.
+    **named : the same by keyword: parameters have names, the likelihood receives one (D,) array.
 
     Examples
     --------
     >>> from scipy import stats
     >>> Independent(amp=stats.norm(0, 2), tau=(0.1, 10.0)).names
     ('amp', 'tau')
+    >>> Independent({"beta": Gaussian([0, 0], [[1, 0.5], [0.5, 1]]), "sigma": (0, 1)}).names
+    ('beta[0]', 'beta[1]', 'sigma')
     """
 
     distributions: tuple[object, ...]
     names: tuple[str, ...]
     keyed: bool
-    marginals: Marginals = field(repr=False)
+    parameters: Parameters = field(repr=False)
 
     def __init__(
         self, distributions: Mapping[str, object] | Sequence[object] | None = None, /, **named: object
@@ -86,25 +113,34 @@ class Independent:
         if (distributions is None) == (not named):
             raise TypeError("Independent takes one list or dict of distributions, or keywords name=distribution.")
         specs, names = _specs_and_names(named if distributions is None else distributions)
-        labels: Sequence[object] = range(len(specs)) if names is None else names
-        axes = [as_axis(spec, f"prior[{label!r}]") for label, spec in zip(labels, specs, strict=True)]
+        parameters = Parameters.of(specs, names)
         object.__setattr__(self, "distributions", specs)
-        object.__setattr__(self, "names", _checked_names(names, len(specs)))
+        object.__setattr__(self, "names", parameters.names)
         object.__setattr__(self, "keyed", isinstance(distributions, Mapping))
-        object.__setattr__(self, "marginals", Marginals.gather(axes))
+        object.__setattr__(self, "parameters", parameters)
 
     @property
     def dim(self) -> int:
         """Number of dimensions D."""
-        return len(self.distributions)
+        return len(self.names)
+
+    @property
+    def groups(self) -> Groups:
+        """Names of the entries with their columns: an int for a number, a slice for a vector."""
+        return self.parameters.groups
+
+    @property
+    def marginals(self) -> Marginals:
+        """The maps from base coordinates to the user's, one for each parameter."""
+        return self.parameters.marginals
 
     def log_pdf(self, X: Array) -> Array:
-        """Σ_d log p_d(x_d), (N,), for X (N, D)."""
-        return self.marginals.log_pdf(X)
+        """Sum of the log densities of the entries, (N,), for X (N, D)."""
+        return self.parameters.log_pdf(X)
 
     def sample(self, n: int, rng: Seed = None) -> Array:
         """n draws, (n, D)."""
-        return self.marginals.to_user(as_generator(rng).standard_normal((n, self.dim)))
+        return self.parameters.sample(n, as_generator(rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +215,8 @@ class LogDensity:
         as a dict it receives a dict of the names instead, as the likelihood does.
     reference : π, any other prior with a density. It must be positive wherever π' is, for mass outside it is not
         counted, and works best when wider than π' but not by much.
-    names : D names of the parameters, those of the reference if none are given.
+    names : D names of the parameters, those of the reference if none are given. With names of its own each parameter
+        is a number, also where the reference has vectors.
     vectorized : whether logpdf takes (N, D) and returns (N,).
     """
 
@@ -187,6 +224,7 @@ class LogDensity:
     reference: Gaussian | GaussianMixture | Uniform | Independent
     names: tuple[str, ...]
     vectorized: bool
+    groups: Groups = field(repr=False)
 
     def __init__(
         self, logpdf: Callable[[Any], object], reference: object,
@@ -203,6 +241,7 @@ class LogDensity:
         object.__setattr__(self, "logpdf", logpdf)
         object.__setattr__(self, "reference", prior)
         object.__setattr__(self, "names", _checked_names(prior.names if names is None else names, prior.dim))
+        object.__setattr__(self, "groups", getattr(prior, "groups", ()) if names is None else ())
         object.__setattr__(self, "vectorized", bool(vectorized))
 
     @property
@@ -223,7 +262,7 @@ class LogDensity:
         ValueError
             If logpdf returns NaN, +inf or the wrong shape.
         """
-        names = self.names if self.keyed else None
+        names = self if self.keyed else None
         log_p = _evaluate(self.logpdf, X, (), "logpdf", vectorized=self.vectorized, names=names)
         bad = np.flatnonzero(~(log_p < np.inf))
         if bad.size:
@@ -273,7 +312,8 @@ def as_prior(spec: object) -> Prior:
     Parameters
     ----------
     spec : a prior object, returned as it is; a dict or list of frozen ``scipy.stats`` distributions and (low, high)
-        pairs, which becomes :class:`Independent` (with a dict, the likelihood receives a dict of the same names).
+        pairs, which becomes :class:`Independent` (with a dict, the likelihood receives a dict of the same names); a
+        (D, 2) array of bounds, which becomes :class:`~wsabi.measures.Uniform`.
 
     Raises
     ------
@@ -288,15 +328,41 @@ def as_prior(spec: object) -> Prior:
         if len(spec) == 2 and all(isinstance(end, Real) for end in spec):
             raise TypeError(f"prior {spec!r} is a single pair; for one uniform parameter write [{spec!r}].")
         return Independent(spec)
-    if hasattr(spec, "rvs"):
+    if isinstance(spec, np.ndarray):
+        return _box(spec)
+    if is_distribution(spec):
         raise TypeError(
             f"prior is a scipy.stats object ({type(spec).__name__}); put a univariate one in a list or dict, "
             "and give Gaussian for a multivariate normal."
         )
+    if callable(spec):
+        name = getattr(spec, "__name__", "f")
+        name = name if name.isidentifier() else "f"
+        raise TypeError(
+            f"prior is a function ({name}). For the prior_transform of a nested sampler, from the unit cube to the "
+            f"parameters, write wsabi.Transform({name}, dim) with dim the number of parameters; for a log density "
+            f"write wsabi.LogDensity({name}, reference)."
+        )
     raise TypeError(
-        "prior must be a dict or list of scipy.stats distributions and (low, high) pairs, or a Gaussian, "
-        f"GaussianMixture, Uniform, Independent, Transform or LogDensity; got {type(spec).__name__}."
+        "prior must be a dict or list of scipy.stats distributions and (low, high) pairs, a (D, 2) array of bounds, or "
+        f"a Gaussian, GaussianMixture, Uniform, Independent, Transform or LogDensity; got {type(spec).__name__}."
     )
+
+
+def _box(bounds: NDArray[Any]) -> Uniform:
+    """The uniform prior of a (D, 2) array with one row (low, high) for each parameter."""
+    if bounds.ndim != 2 or bounds.shape[1] != 2 or not len(bounds) or bounds.dtype.kind not in "iuf":
+        raise ValueError(
+            "a prior given as an array must have shape (D, 2) and hold real numbers, one row (low, high) for each "
+            f"parameter; got shape {bounds.shape} and dtype {bounds.dtype}."
+        )
+    ends = bounds.astype(np.float64)
+    with np.errstate(all="ignore"):
+        bad = np.flatnonzero(~((ends[:, 0] < ends[:, 1]) & np.isfinite(ends[:, 1] - ends[:, 0])))
+    if bad.size:
+        low, high = ends[bad[0]]
+        raise ValueError(f"prior[{bad[0]}] must be finite with low < high; got ({low}, {high}).")
+    return Uniform(ends[:, 0], ends[:, 1])
 
 
 def _checked_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
@@ -329,7 +395,7 @@ def _specs_and_names(
 
 def _evaluate(
     function: Callable[[Any], object], X: Array, shape: tuple[int, ...], argument: str,
-    *, vectorized: bool, names: Sequence[str] | None = None,
+    *, vectorized: bool, names: _Named | None = None,
 ) -> Array:  # fmt: skip
     """function(x_n), (N, *shape), given copies of the rows (a user's function may work in place), or dicts by name."""
     if vectorized:

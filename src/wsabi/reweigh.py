@@ -66,7 +66,7 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
         names=new.names,
         converged=False,
         warnings=result.warnings + tuple(_warnings(ess, unseen)),
-        posterior=WeightedSamples(X, new_weights, new.names, getattr(new, "keyed", False)),
+        posterior=WeightedSamples(X, new_weights, new.names, getattr(new, "keyed", False), getattr(new, "groups", ())),
         certificate=None,
         prior=new,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.importance import checked_size, resample, warn_if_few
+from wsabi.parameters import Groups
 from wsabi.priors import named_arguments
 
 __all__ = ["Marginal", "WeightedSamples", "parameter_index"]
@@ -50,16 +51,18 @@ class WeightedSamples:
     weights : (N,) positive, with sum one.
     names : D names of the parameters.
     keyed : whether functions of x receive a dict of the names.
+    groups : names of the dict's entries with their columns, a slice for a vector; empty where each name is an entry.
     """
 
     points: Array
     weights: Array
     names: tuple[str, ...]
     keyed: bool = False
+    groups: Groups = ()
 
     @classmethod
     def from_log_weights(
-        cls, points: Array, log_weights: Array, names: Sequence[str], *, keyed: bool = False
+        cls, points: Array, log_weights: Array, names: Sequence[str], *, keyed: bool = False, groups: Groups = ()
     ) -> WeightedSamples:
         """Normalise log weights (N,), −inf allowed; points of zero weight are left out.
 
@@ -72,7 +75,7 @@ class WeightedSamples:
         if not keep.any():
             raise ValueError(f"log_weights has no finite value among {len(log_weights)}: there is no posterior.")
         weights = np.exp(log_weights[keep] - log_weights.max())
-        return cls(points[keep], weights / weights.sum(), tuple(names), keyed)
+        return cls(points[keep], weights / weights.sum(), tuple(names), keyed, groups)
 
     def __repr__(self) -> str:
         return f"WeightedSamples({', '.join(self.names)}; {len(self.points)} points)"
@@ -130,7 +133,7 @@ class WeightedSamples:
 
     def _given(self, X: Array) -> Array | dict[str, Any]:
         """What f receives: a copy, for it may work in place."""
-        return named_arguments(self.names, X) if self.keyed else X.copy()
+        return named_arguments(self, X) if self.keyed else X.copy()
 
     def marginal(self, parameter: int | str, grid: ArrayLike | None = None) -> Marginal:
         """Marginal density of one parameter: Σ w_n N(x; x_n, h²), a kernel density estimate.

@@ -247,7 +247,11 @@ class _Annealing:
             return None
         space = self._run.chart
         posterior = WeightedSamples.from_log_weights(
-            space.to_user(np.concatenate(self._ends)), np.concatenate(self._log_weights), space.names, keyed=space.keyed
+            space.to_user(np.concatenate(self._ends)),
+            np.concatenate(self._log_weights),
+            space.names,
+            keyed=space.keyed,
+            groups=space.groups,
         )
         return Summary(belief, posterior, tuple(self._warnings()))
 

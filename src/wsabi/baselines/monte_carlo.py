@@ -74,7 +74,9 @@ class _SimpleMonteCarlo:
         if belief is None:
             return None
         space = run.chart
-        posterior = WeightedSamples.from_log_weights(run.points.copy(), run.log_f, space.names, keyed=space.keyed)
+        posterior = WeightedSamples.from_log_weights(
+            run.points.copy(), run.log_f, space.names, keyed=space.keyed, groups=space.groups
+        )
         size = self._moments.effective_size
         warnings = (
             f"the draws are worth only {size:.1f} effective ones: a few likelihoods make up the sum, the standard "
