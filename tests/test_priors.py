@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -239,6 +240,74 @@ def test_log_density_says_what_it_cannot_do():
         LogDensity(lambda x: x, Gaussian([0.0, 0.0])).log_pdf(np.zeros((1, 2)))
     with pytest.raises(ValueError, match=r"logpdf returned shape \(3, 2\) for 3 points; expected \(3,\)"):
         LogDensity(lambda x: x, Gaussian([0.0, 0.0]), vectorized=True).log_pdf(np.zeros((3, 2)))
+
+
+# -- whether a density is normalised ----------------------------------------------------------------------------------
+
+
+def log_normal_density(X, shift=0.0):
+    return stats.norm.logpdf(X).sum(axis=-1) + shift
+
+
+REFERENCES = {
+    "wider": Gaussian([0.0, 0.0], 4.0),
+    "itself": Gaussian([0.0, 0.0], 1.0),
+    "box": Uniform([-6.0, -6.0], 6.0),
+    "a little narrower": Gaussian([0.0, 0.0], 0.8),
+    "too narrow": Gaussian([0.0, 0.0], 0.25),  # weights have no variance
+    "far too narrow": Gaussian([0.0, 0.0], 0.04),
+    "aside": Gaussian([2.0, 0.0], 1.0),
+    "far too wide": Gaussian([0.0, 0.0], 1e4),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_normalised_density_raises_no_alarm(name, seeds=40):
+    """Each alarm is at most one in 1.7 million where weights have a variance; 320 calls here: 2e-4 in all.
+
+    The mean weight under "too narrow" is 0.8 and less most of the time: a plain test at 5 standard errors gives alarms.
+    """
+    prior = LogDensity(log_normal_density, REFERENCES[name], vectorized=True)
+    assert [prior.normalisation_fault(1000, seed) for seed in range(seeds)] == [None] * seeds
+
+
+@pytest.mark.parametrize("name", ["wider", "itself", "box"])
+@pytest.mark.parametrize(("shift", "effect"), [(np.log(2 * np.pi), "is too high"), (-0.7, "may be too low")])
+def test_a_density_that_is_not_normalised_is_told_with_its_number(name, shift, effect):
+    prior = LogDensity(lambda X: log_normal_density(X, shift), REFERENCES[name], vectorized=True)
+    text = prior.normalisation_fault()
+    match = re.fullmatch(
+        r"logpdf integrates to about (\S+) over the reference, expected 1: "
+        rf"log Z {effect} by about (\S+) ± (\S+)\. .*", text
+    )  # fmt: skip
+    integral, log_m, error = map(float, match.groups())
+    assert abs(log_m - abs(shift)) < 5.0 * error + 0.01
+    assert_allclose(np.log(integral), shift, atol=5.0 * error + 0.01)
+    assert error < 0.1
+
+
+def test_the_check_of_a_density_survives_any_constant_and_repeats():
+    for shift, text in [(2000.0, r"exp\(2000\.\d\)"), (-2000.0, r"exp\(-2000\.\d\)")]:
+        prior = LogDensity(lambda x, shift=shift: standard_normal_logpdf(x) + shift, Gaussian([0.0], 2.0))
+        assert re.search(text, prior.normalisation_fault())
+        assert prior.normalisation_fault() == prior.normalisation_fault()
+    assert LogDensity(lambda x: -np.inf, Gaussian([0.0])).normalisation_fault() is None
+
+
+def test_the_check_of_a_density_costs_what_it_says():
+    calls = []
+    LogDensity(lambda x: calls.append(x.shape) or standard_normal_logpdf(x), Gaussian([0.0])).normalisation_fault()
+    assert calls == [(1,)] * 1000
+    calls.clear()
+    prior = LogDensity(lambda X: calls.append(X.shape) or log_normal_density(X), Gaussian([0.0]), vectorized=True)
+    prior.normalisation_fault()
+    assert calls == [(4000, 1)]
+
+
+def test_mass_outside_the_reference_is_told():
+    text = LogDensity(log_normal_density, Uniform(-1.0, 1.0), vectorized=True).normalisation_fault()
+    assert "integrates to about 0.68" in text
+    assert "choose a reference that covers all of it" in text
 
 
 def test_named_arguments_are_floats_for_a_point_and_arrays_for_points():

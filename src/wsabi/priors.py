@@ -7,6 +7,7 @@ to a base space with a closed-form measure is the business of :mod:`wsabi.charts
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -25,6 +26,11 @@ __all__ = ["Independent", "LogDensity", "Prior", "Transform", "as_prior", "group
 
 # Nested samplers draw multiples of 2⁻⁵³ from the open cube: no transform has to cope with 0 or 1.
 _CUBE_MARGIN = 2.0**-53
+# When the integral of a LogDensity counts as different from one: see LogDensity.normalisation_fault.
+_NEGLIGIBLE_NATS = 0.05  # of log Z: the default tolerance of a run
+_FAULT_SDS = 5.0  # standard errors of the mean weight
+_LEAST_DRAWS = 100.0  # effective sample size of the weights
+_HEAVY_HILL, _HEAVY_MOMENT = 0.5, 0.25  # tail index of the weights by two estimates; from 0.5 on there is no variance
 
 
 class _Named(Protocol):
@@ -289,6 +295,48 @@ class LogDensity:
             )
         return np.where(np.isfinite(log_p), log_p - np.where(np.isfinite(log_q), log_q, 0.0), -np.inf)
 
+    def normalisation_fault(self, n: int | None = None, rng: Seed = 0) -> str | None:
+        """A sentence where logpdf does not integrate to one over the reference; None where it does, or nobody can tell.
+
+        ∫π' over the support of π = E[w], w = π'/π, x ~ π, by the mean of n draws. No likelihood is evaluated.
+
+        Parameters
+        ----------
+        n : number of draws; None is 4,000 where logpdf is vectorised and 1,000 where it is not.
+        rng : seed or Generator, of a stream of its own: the run's draws are not touched.
+
+        Notes
+        -----
+        A fault needs |log m| > 0.05 and |m − 1| > 5 standard errors of the mean m, and draws that are worth 100
+        independent ones or more. Where the mean is normal, a correct density gives a false alarm once in 1.7 million
+        calls. Weights with heavy tails have means that are too small with standard errors that are too small, seldom
+        the opposite. A mean below one is therefore a fault only if the tail of the weights is light. Mass of π' that no
+        draw meets, a narrow spike or the tails of Cauchy densities beyond a normal reference, can still look like a
+        density that is not normalised; the sentence names both.
+        """
+        size = n if n is not None else (4000 if self.vectorized else 1000)
+        log_w = self.log_weight(self.reference.sample(size, as_generator(rng)))
+        top = float(np.max(log_w))
+        if not np.isfinite(top):
+            return None  # no draw of the reference has any density
+        w = np.exp(log_w - top)
+        mean, error = float(w.mean()), float(w.std(ddof=1)) / math.sqrt(size)
+        log_m = math.log(mean) + top
+        few = float(w.sum()) ** 2 / float(np.square(w).sum()) < _LEAST_DRAWS
+        # |m − 1| > 5 se, divided by m: m itself may be beyond the largest double.
+        distance = abs(-math.expm1(-log_m)) if log_m > -700.0 else math.inf
+        if few or abs(log_m) < _NEGLIGIBLE_NATS or distance < _FAULT_SDS * error / mean:
+            return None
+        if log_m < 0.0 and _has_heavy_tail(log_w):
+            return None
+        integral = f"{math.exp(log_m):.3g}" if abs(log_m) < 100.0 else f"exp({log_m:.1f})"
+        if log_m > 0.0:
+            cure = f"Subtract {log_m:.3g} from logpdf, or normalise it."
+        else:
+            cure = "Normalise logpdf, or choose a reference that covers all of it."
+        effect = f"{'is too high' if log_m > 0.0 else 'may be too low'} by about {abs(log_m):.3g} ± {error / mean:.2g}"
+        return f"logpdf integrates to about {integral} over the reference, expected 1: log Z {effect}. {cure}"
+
     def sample(self, n: int, rng: Seed = None) -> NoReturn:
         """Not available: resampling would repeat points and follow π' only in the limit of many draws.
 
@@ -363,6 +411,25 @@ def _box(bounds: NDArray[Any]) -> Uniform:
         low, high = ends[bad[0]]
         raise ValueError(f"prior[{bad[0]}] must be finite with low < high; got ({low}, {high}).")
     return Uniform(ends[:, 0], ends[:, 1])
+
+
+def _has_heavy_tail(log_w: Array) -> bool:
+    """Whether the mean of the weights may be far too small, for want of a few huge ones.
+
+    P(w > t) ~ t^(−1/k), with k estimated twice from the largest 2√n of n weights: by Hill's M₁, which has little noise
+    and is too large for bounded weights, and by M₁ + 1 − ½/(1 − M₁²/M₂) (Dekkers, Einmahl and de Haan, 1989), which has
+    more and is not. M_j is the mean of (log w_i − log w_0)^j, w_0 the largest weight that is not among them. The tail
+    is heavy if either says so.
+    """
+    ordered = np.sort(log_w[np.isfinite(log_w)])[::-1]
+    size = int(2.0 * math.sqrt(len(log_w)))
+    if size >= len(ordered):
+        return True
+    gaps = ordered[:size] - ordered[size]
+    first, second = float(np.mean(gaps)), float(np.mean(np.square(gaps)))
+    if first < 1e-9 or not second - first**2 > 1e-12 * second:  # all the same, but for round-off
+        return False
+    return first > _HEAVY_HILL or first + 1.0 - 0.5 / (1.0 - first**2 / second) > _HEAVY_MOMENT
 
 
 def _checked_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
