@@ -294,3 +294,15 @@ def test_charts_pickle_and_repeat_bit_for_bit(prior, gaussian):
 def test_probability_integral_transform_is_what_it_says():
     X = chart([stats.gamma(2.0)]).to_user(np.array([[-1.3], [0.7]]))
     assert_allclose(stats.gamma(2.0).cdf(X), ndtr([[-1.3], [0.7]]), rtol=1e-12)
+
+
+def test_support_is_that_of_the_prior():
+    """Bounds per axis where the prior has them, the reference's for a LogDensity, none for a Transform."""
+    bounded = Independent([stats.norm(), (0.0, 3.0), stats.halfcauchy()])
+    expected = [-np.inf, 0.0, 0.0], [np.inf, 3.0, np.inf]
+    assert_array_equal(chart(bounded).support, expected)
+    assert_array_equal(chart(LogDensity(lambda x: 0.0, bounded)).support, expected)
+    for gaussian in (False, True):
+        assert_array_equal(chart(box(), gaussian=gaussian).support, [[-1.0, 0.0, 5.0], [2.0, 0.1, 9.0]])
+    for prior in (correlated(), mixture(), Transform(lambda c: c, 3)):
+        assert_array_equal(chart(prior).support, [[-np.inf] * 3, [np.inf] * 3])

@@ -55,6 +55,15 @@ class Chart(ABC):
         return None
 
     @property
+    def support(self) -> tuple[Array, Array]:
+        """(low, high), both (D,), in the user's coordinates: the prior is zero outside; ±inf where no bound is known.
+
+        With a :class:`~wsabi.priors.LogDensity` these are the bounds of its reference.
+        """
+        everywhere = np.full(self.dim, np.inf)
+        return -everywhere, everywhere
+
+    @property
     def separable(self) -> bool:
         """Whether x_d depends on u_d alone."""
         return True
@@ -145,6 +154,11 @@ class AffineChart(Chart):
         """(shift, scale), both (D,)."""
         return self.shift, self.scale
 
+    @property
+    def support(self) -> tuple[Array, Array]:
+        """(low, high), both (D,)."""
+        return self.low, self.high
+
     def _to_user(self, U: Array) -> Array:
         X = self.shift + self.scale * U
         if not isinstance(self.measure, Uniform):
@@ -173,6 +187,11 @@ class MarginalChart(Chart):
     """
 
     marginals: Marginals
+
+    @property
+    def support(self) -> tuple[Array, Array]:
+        """(low, high), both (D,)."""
+        return self.marginals.support
 
     def _to_user(self, U: Array) -> Array:
         return self.marginals.to_user(U)

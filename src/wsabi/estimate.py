@@ -85,7 +85,12 @@ def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | 
     if isinstance(model, AdaptiveModel):
         U, log_weights = model.posterior_draws(4000)
         return WeightedSamples.from_log_weights(
-            chart.to_user(U), log_weights, chart.names, keyed=chart.keyed, groups=chart.groups
+            chart.to_user(U),
+            log_weights,
+            chart.names,
+            keyed=chart.keyed,
+            groups=chart.groups,
+            support=chart.support,
         )
     if model.gp is None:
         raise NumericalError("the model holds no finite value.")

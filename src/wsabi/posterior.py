@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wsabi._linalg import GrowingFactor, NumericalError, inverse_from_cholesky, solve_lower
 from wsabi._types import Array, ArrayLike, Seed, as_generator
-from wsabi.charts import AffineChart, Chart, MarginalChart
+from wsabi.charts import Chart
 from wsabi.gp import GP
 from wsabi.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
 from wsabi.kernels import SquaredExponential
@@ -110,7 +110,7 @@ class Posterior:
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise ValueError(f"X must have shape (N, {self.dim}), one point per row; got {points.shape}.")
         self._require_separable("log_density")
-        low, high = _support(self.chart)
+        low, high = self.chart.support
         inside = np.all((points >= low) & (points <= high), axis=1)
         log_p = np.full(len(points), -np.inf)
         U = self.chart.to_base(points[inside])
@@ -255,7 +255,7 @@ class Posterior:
         """Base points of those values of a parameter that lie in the support, and which they are."""
         if x.ndim != 1 or not x.size or not np.all(np.isfinite(x)):
             raise ValueError(f"grid must be a vector of finite values; got shape {x.shape}.")
-        low, high = _support(self.chart)
+        low, high = self.chart.support
         inside = (x >= low[axis]) & (x <= high[axis])
         X = self.chart.to_user(self._on_axis(axis, np.full(int(inside.sum()), self.measure.mean[axis])))
         X[:, axis] = x[inside]
@@ -280,7 +280,8 @@ class Posterior:
     def weighted_sample(self, n: int, rng: Seed = None) -> WeightedSamples:
         """n importance-weighted points, less those of zero density, with their effective sample size."""
         U, weights = self._importance(checked_size(n), as_generator(rng))
-        return WeightedSamples(self.chart.to_user(U), weights, self.names, self.chart.keyed, self.chart.groups)
+        space = self.chart
+        return WeightedSamples(space.to_user(U), weights, self.names, space.keyed, space.groups, space.support)
 
     def expect(
         self, f: Callable[[Any], object], *, n: int = 10_000, rng: Seed = 0, vectorized: bool = False
@@ -324,15 +325,6 @@ class Posterior:
             raise NumericalError(f"the model's likelihood is zero at all of {n} points drawn; ask for more of them.")
         weights = np.exp(log_w[keep] - log_w.max())
         return U[keep], weights / weights.sum()
-
-
-def _support(chart: Chart) -> tuple[Array, Array]:
-    """Bounds (D,) of the prior in the user's coordinates."""
-    if isinstance(chart, AffineChart):
-        return chart.low, chart.high
-    if isinstance(chart, MarginalChart):
-        return chart.marginals.support
-    return np.full(chart.dim, -np.inf), np.full(chart.dim, np.inf)
 
 
 def _default_grid(density: QuadraticDensity, axis: int, n: int = 200) -> Array:

@@ -252,6 +252,7 @@ class _Annealing:
             space.names,
             keyed=space.keyed,
             groups=space.groups,
+            support=space.support,
         )
         return Summary(belief, posterior, tuple(self._warnings()))
 

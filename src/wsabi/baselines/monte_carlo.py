@@ -75,7 +75,7 @@ class _SimpleMonteCarlo:
             return None
         space = run.chart
         posterior = WeightedSamples.from_log_weights(
-            run.points.copy(), run.log_f, space.names, keyed=space.keyed, groups=space.groups
+            run.points.copy(), run.log_f, space.names, keyed=space.keyed, groups=space.groups, support=space.support
         )
         size = self._moments.effective_size
         warnings = (
