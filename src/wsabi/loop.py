@@ -156,9 +156,16 @@ class Integrator:
         if result.names != self._chart.names:
             raise ValueError(f"start has parameters {result.names}; the prior has {self._chart.names}.")
         points, base = result.points, result.base_points
-        if not np.array_equal(self._chart.to_user(base), points):  # of another prior, or another measure
+        if not self._maps(base, points):  # of another prior, or another measure
             base = self._to_base(points)
         self._take(points, base, result.log_likelihoods)
+
+    def _maps(self, base: Array, points: Array) -> bool:
+        """Whether these are base coordinates (N, D) of the points (N, D) under this prior."""
+        try:
+            return np.array_equal(self._chart.to_user(base), points)
+        except ValueError:  # outside the box of a uniform prior
+            return False
 
     def forget(self, X: ArrayLike | None = None) -> None:
         """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
