@@ -149,12 +149,14 @@ class Result:
 
         Parameters
         ----------
-        prior : as :func:`wsabi.integrate` takes it, with a density in the same parameters.
+        prior : as :func:`wsabi.integrate` takes it, with a density in the same parameters, in any order: they are
+            matched by name, or by position where the prior has no names of its own.
 
         Returns
         -------
         A result whose ``log_z_std`` has grown by how far the posterior moves away from the evaluations, with a warning
-        where it should not be trusted. See :func:`wsabi.reweigh.reweigh`.
+        where it should not be trusted. It is infinite where the other prior reaches beyond the support of the run's:
+        nothing was evaluated there. See :func:`wsabi.reweigh.reweigh`.
         """
         if self.reweigh is None:
             raise TypeError(f"a result of {self.method} keeps no model to reweigh: run again under the other prior.")
