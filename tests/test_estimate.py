@@ -18,9 +18,10 @@ from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.found import Found
 from wsabi.engine.lookout import Lookout
 from wsabi.engine.mirrors import Mirror
-from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of, warnings_of
+from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.fit import LOG_BOUND, FitRecord
 from wsabi.posterior import Posterior
+from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Certificate, Look, ModelBelief
 from wsabi.sequential import SequentialModel
 from wsabi.weighted_samples import WeightedSamples
@@ -150,10 +151,11 @@ def test_a_search_that_is_still_hot_widens_the_error_by_its_heat(calm: AdaptiveM
     assert hot is not None
     assert hot.log_z_std == pytest.approx(math.hypot(sure.log_z_std, 7.0 * 2), rel=1e-12)
     assert hot.log_z == sure.log_z
-    assert warned(calm) == ["the search for the mass had not arrived when its evaluations ended: give the run more."]
+    assert len(warned(calm)) == 1
+    assert "while a search was still climbing" in warned(calm)[0]
     calm.found.looks[:] = calm.found.looks[:1]  # which is why there was no other look
     assert len(warned(calm)) == 1
-    assert "had not arrived" in warned(calm)[0]
+    assert "while a search was still climbing" in warned(calm)[0]
 
 
 def test_a_budget_that_ends_before_the_mass_is_reached_says_so() -> None:
@@ -166,7 +168,7 @@ def test_a_budget_that_ends_before_the_mass_is_reached_says_so() -> None:
     result = wsabi.integrate(needle, MEASURE, budget=12, rng=0, vectorized=True)
     assert result.log_z < truth - 100.0  # far from it
     assert result.log_z_std > 0.5 * (truth - result.log_z)
-    assert any("had not arrived" in text or "before it had arrived" in text for text in result.warnings)
+    assert any("while a search was still climbing" in text for text in result.warnings)
 
 
 def test_a_looking_model_has_no_estimate_yet() -> None:
@@ -204,10 +206,28 @@ CERTIFICATE = Certificate(
 )  # fmt: skip
 
 
-def warned(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> list[str]:
+EVEN = WeightedSamples(np.zeros((1000, 2)), np.full(1000, 1e-3), NAMES)  # a posterior with draws enough
+
+
+def remarks(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> Remarks:
     if estimate is None:
         estimate = Estimate(-0.7, 0.01, ModelBelief(-0.7, -10.0), replace(CERTIFICATE, **certificate))
-    return warnings_of(model, estimate, model.log_l, noise, NAMES)
+    return remarks_on(model, estimate, EVEN, model.log_l, noise, NAMES)
+
+
+def warned(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> list[str]:
+    return list(remarks(model, estimate, noise, **certificate).warnings)
+
+
+def noted(model: Any) -> list[str]:
+    return list(remarks(model).notes)
+
+
+def infeasible(model: AdaptiveModel, n: int, of: int) -> None:
+    """Let n of so many draws of the prior have met zero likelihood."""
+    model.data.n_starts = of
+    model.data._zero_starts.clear()
+    model.data._zero_starts[-math.inf] = n
 
 
 @pytest.fixture
@@ -218,22 +238,24 @@ def calm(finished: AdaptiveModel) -> AdaptiveModel:
     model.found.gains = [1.0, 0.0, 0.0]
     for site in model.found.sites:
         site.hits = 3
-    model.data.n_infeasible = 0
+    infeasible(model, 0, model.data.n_starts)
     return model
 
 
 def test_no_warning_when_all_is_well(calm: AdaptiveModel) -> None:
-    assert warned(calm) == []
+    assert remarks(calm) == Remarks()
 
 
 @pytest.mark.parametrize(
     ("certificate", "text"),
     [
-        ({"difference": -4.2}, r"model and fresh points disagree by 4\.2 standard deviations"),
-        ({"pareto_k": 0.93}, r"heavy-tailed \(Pareto k = 0\.93 > 0\.7\)"),
-        ({"model_log_z_std": 0.8}, "the models do not know the integral to half a nat"),
-        ({"effective_sample_size": 1.4}, r"the weights of the 20 fresh points are so uneven that they count as 1\.4"),
-        ({"n_points": 0}, "no fresh points have checked the model"),
+        ({"difference": -4.2}, r"Models and check points differ by 4\.2 standard deviations"),
+        ({"pareto_k": 0.93}, r"A few check points dominate \(Pareto k = 0\.93, above 0\.7\)"),
+        ({"model_log_z_std": 0.8}, "The internal models do not know log Z to half a nat"),
+        ({"effective_sample_size": 1.4}, r"The 20 check points count as 1\.4 only"),
+        ({"n_points": 0}, "No independent check points were evaluated"),
+        ({"n_points": 6}, "Only 6 independent check points were evaluated"),
+        ({"misplaced": 0.4}, "about 40% of the posterior's probability is in the wrong place"),
     ],
 )
 def test_warnings_of_the_certificate(calm: AdaptiveModel, certificate: dict[str, Any], text: str) -> None:
@@ -249,10 +271,10 @@ def test_a_pareto_k_that_is_not_known_is_no_warning(calm: AdaptiveModel) -> None
 @pytest.mark.parametrize(
     ("outcomes", "text"),
     [
-        (["new region", "unfinished"], "the last search for the mass ended before it had arrived"),
+        (["new region", "unfinished"], "The last search for modes was given up before it had ended"),
         (
             ["new region", "known region", "new region"],
-            "the last of 3 looks from fresh draws of the prior still found a new",
+            "The last of 3 searches still found a new mode",
         ),
     ],
 )
@@ -266,9 +288,8 @@ def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: s
 
 def test_one_look_alone_is_a_warning(calm: AdaptiveModel) -> None:
     calm.found.looks[:] = calm.found.looks[:1]
-    assert warned(calm) == [
-        "the budget allowed one look from the prior only: a mode elsewhere would not have been seen."
-    ]
+    assert len(warned(calm)) == 1
+    assert "Only one search for modes was possible" in warned(calm)[0]
 
 
 def test_mirror_images_not_looked_at_are_a_warning(calm: AdaptiveModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +297,7 @@ def test_mirror_images_not_looked_at_are_a_warning(calm: AdaptiveModel, monkeypa
     assert warned(calm) == []  # less than a hundredth
     monkeypatch.setattr(Lookout, "echoing_shares", property(lambda _: [0.5, 0.5]))
     assert len(warned(calm)) == 1
-    assert warned(calm)[0].startswith("2 mirror images of a known mode")
+    assert warned(calm)[0].startswith("2 images of a known mode")
     estimate = estimate_of(calm)
     assert estimate is not None
     assert estimate.log_z_std > math.log(2.0)  # which holds as much mass again
@@ -285,7 +306,7 @@ def test_mirror_images_not_looked_at_are_a_warning(calm: AdaptiveModel, monkeypa
 def test_images_too_many_to_follow_are_a_warning(calm: AdaptiveModel) -> None:
     calm.found.beyond.append(Mirror.of(calm.measure.dim, reversed_axes=range(calm.measure.dim)))
     assert len(warned(calm)) == 1
-    assert "1 times the mass found lies in further images" in warned(calm)[0]
+    assert "1 times the evidence found lies in further images" in warned(calm)[0]
     estimate = estimate_of(calm)
     assert estimate is not None
     assert estimate.log_z_std > math.log(2.0)
@@ -297,7 +318,7 @@ def test_looks_that_end_in_different_places_are_a_warning(calm: AdaptiveModel) -
     calm.found.n_trifles = 3  # four kinds met once and none twice: 4·3/2, held to the three looks, of a quarter each
     found = warned(calm)
     assert len(found) == 1
-    assert "keep ending in different places: regions not found may hold 0.75 times the mass" in found[0]
+    assert "keep ending in different places: modes that were not found may hold 0.75 times the evidence" in found[0]
 
 
 @pytest.mark.parametrize(("shift", "named"), [(0.0, []), (2.4, []), (2.8, ["slope"]), (-2.8, ["slope"])])
@@ -306,23 +327,24 @@ def test_mass_at_the_edge_of_the_prior(calm: AdaptiveModel, shift: float, named:
     assert calm.regions is not None
     for explorer in calm.regions.explorers:
         explorer.frame = replace(explorer.frame, mean=np.array([shift, 0.0]))
-    found = warned(calm)
-    assert [next(name for name in NAMES if f"along {name}" in text) for text in found] == named
+    assert warned(calm) == []
+    assert [next(name for name in NAMES if f"along {name}" in text) for text in noted(calm)] == named
 
 
 def test_infeasible_mass_is_reported_as_a_share(calm: AdaptiveModel) -> None:
-    calm.data.n_starts, calm.data.n_infeasible = 8, 2
-    assert warned(calm) == ["the likelihood is zero on about 25% of the prior (2 of 8 draws)."]
+    infeasible(calm, 2, of=8)
+    assert noted(calm) == ["The likelihood is zero on about 25% of the prior (2 of 8 draws)."]
+    assert warned(calm) == []
 
 
 def test_where_most_is_infeasible_the_error_bar_allows_for_parts_not_met(calm: AdaptiveModel) -> None:
     before = estimate_of(calm)
-    calm.data.n_starts, calm.data.n_infeasible = 10, 9
+    infeasible(calm, 9, of=10)
     after = estimate_of(calm)
     assert before is not None
     assert after is not None
     assert_allclose(after.log_z_std, math.hypot(before.log_z_std, math.log(1.5)))
-    assert "1 draws of the prior met a positive likelihood" in warned(calm)[1]
+    assert "Only 1 draws of the prior met a positive likelihood" in warned(calm)[0]
 
 
 def test_infeasible_starts_are_counted() -> None:
@@ -332,11 +354,11 @@ def test_infeasible_starts_are_counted() -> None:
 
 def test_warnings_common_to_all_models(calm: AdaptiveModel) -> None:
     estimate = Estimate(math.nan, 0.01, ModelBelief(-0.7, -10.0, variance_clipped=True), CERTIFICATE)
-    found = warned(calm, estimate, noise=0.25)
-    assert any("mean of Z is not positive" in text for text in found)
-    assert any("lost in round-off" in text for text in found)
-    assert any("told two values 0.25 nats apart" in text for text in found)
-    assert len(found) == 3
+    found = remarks(calm, estimate, noise=0.25)
+    assert any("mean of Z is not positive" in text for text in found.warnings)
+    assert any("gave two values 0.25 nats apart" in text for text in found.warnings)
+    assert len(found.warnings) == 2
+    assert ["below round-off" in text for text in found.notes] == [True]
 
 
 def test_few_points_near_the_best() -> None:
@@ -344,11 +366,9 @@ def test_few_points_near_the_best() -> None:
     estimate = estimate_of(model)
     assert estimate is not None
     log_l_ = np.array([0.0, *np.full(11, -50.0)])
-    found = warnings_of(model, estimate, log_l_, 0.0, NAMES)
-    assert found == [
-        "only 1 of 12 evaluations lie within 5 nats of the highest: the mass is hardly explored, and neither the "
-        "estimate nor its standard deviation can be trusted."
-    ]
+    found = remarks_on(model, estimate, EVEN, log_l_, 0.0, NAMES).warnings
+    assert len(found) == 1
+    assert found[0].startswith("Only 1 of 12 evaluations lie within 5 nats of the highest log-likelihood")
 
 
 def test_length_scales_and_jitter_at_their_ends() -> None:
@@ -357,9 +377,9 @@ def test_length_scales_and_jitter_at_their_ends() -> None:
     model.max_jitter = 1e-6
     estimate = estimate_of(model)
     assert estimate is not None
-    found = warnings_of(model, estimate, model.log_l, 0.0, NAMES)
-    assert any("lower end of its range" in text for text in found)
-    assert any("relative jitter of 1e-06" in text for text in found)
+    found = remarks_on(model, estimate, EVEN, model.log_l, 0.0, NAMES)
+    assert any("lower end of its range" in text for text in found.warnings)
+    assert any("relative jitter of 1e-06" in text for text in found.notes)
 
 
 def test_plain_wsabi_in_place_of_the_engine_says_so() -> None:
@@ -367,5 +387,5 @@ def test_plain_wsabi_in_place_of_the_engine_says_so() -> None:
     assert isinstance(done, SequentialModel)
     estimate = estimate_of(done)
     assert estimate is not None
-    found = warnings_of(done, estimate, done.log_l, 0.0, NAMES)
-    assert any("3 evaluations are too few to look for the mass" in text for text in found)
+    found = remarks_on(done, estimate, EVEN, done.log_l, 0.0, NAMES).warnings
+    assert any("Only 3 evaluations have a likelihood above zero, too few to search for modes" in text for text in found)

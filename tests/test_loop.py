@@ -249,7 +249,7 @@ def test_duplicates_are_recognised_under_every_prior(kind: str) -> None:
     mine.tell(X[3], log_l(X[3]) + 0.25)
     noisy = mine.result()
     assert (noisy.log_z, noisy.log_z_std) == (once.log_z, once.log_z_std)  # the first value was kept
-    assert any("told two values 0.25 nats apart" in text for text in noisy.warnings)
+    assert any("gave two values 0.25 nats apart" in text for text in noisy.warnings)
 
 
 def test_a_point_twice_in_one_call() -> None:

@@ -252,7 +252,7 @@ def test_one_evaluation(kind: str, method: Any) -> None:
     assert result.n_evals == 1
     assert math.isfinite(result.log_z)
     assert result.log_z_std > 0.1
-    assert any("only 1 of 1 evaluations" in text for text in result.warnings)
+    assert any("Only 1 of 1 evaluations" in text for text in result.warnings)
     assert [record.n_evals for record in result.history] == [1]
 
 

@@ -16,7 +16,10 @@ def test_defaults_and_choices() -> None:
     assert (settings.method, settings.acquisition, settings.measure) == ("wsabi-l", "uncertainty", "adaptive")
     assert (settings.search, settings.refit, settings.alpha) == ("pool", "geometric", "auto")
     assert settings.kernel is None
-    assert settings.certify == 0.2
+    assert settings.certify is None
+    assert settings.check_share == 0.2
+    assert Settings(certify=0.1).check_share == 0.1
+    assert Settings(measure="prior").check_share == 0.0
     kernel = SquaredExponential(1.0, 2.0)
     assert Settings(measure="prior", kernel=kernel, alpha=0.5, initial=1).kernel is kernel
 
@@ -25,7 +28,7 @@ def test_defaults_and_choices() -> None:
 def test_paper_is_the_paper_to_the_letter(method: Any) -> None:
     settings = Settings.paper(method=method)
     assert dataclasses.asdict(settings) == dataclasses.asdict(
-        Settings(method=method, measure="prior", search="cma-es", refit="every", alpha=0.8, certify=0.0)
+        Settings(method=method, measure="prior", search="cma-es", refit="every", alpha=0.8)
     )
 
 
@@ -55,11 +58,15 @@ def test_other_refusals() -> None:
         Settings(kernel=1.0)  # type: ignore[arg-type]
     for wrong in (0, 2.5, True):
         with pytest.raises(ValueError, match=f"initial must be a whole number, at least 1; got {wrong}"):
-            Settings(initial=wrong)  # type: ignore[arg-type]
+            Settings(measure="prior", initial=wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a fixed kernel needs measure='prior'"):
         Settings(kernel=SquaredExponential(1.0, 2.0))
     with pytest.raises(ValueError, match="certify must be a share between 0 and"):
         Settings(certify=0.9)
+    with pytest.raises(ValueError, match=r"certify=0\.1 needs measure='adaptive'"):
+        Settings(measure="prior", certify=0.1)
+    with pytest.raises(ValueError, match="initial needs measure='prior'"):
+        Settings(initial=10)
     with pytest.raises(TypeError, match="methods"):
         Settings(methods="bq")  # type: ignore[call-arg]
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -80,7 +80,7 @@ def drawn(distribution, support=None, n=20_000, seed=0):
     """Equally weighted draws of one parameter with the given support."""
     x = distribution.rvs(size=(n, 1), random_state=np.random.default_rng(seed))
     bounds = None if support is None else (np.array(support[:1]), np.array(support[1:]))
-    return WeightedSamples(x, np.full(n, 1.0 / n), ("x",), False, bounds)
+    return WeightedSamples(x, np.full(n, 1.0 / n), ("x",), support=bounds)
 
 
 @pytest.mark.parametrize("name", BOUNDED)
@@ -127,7 +127,7 @@ def test_marginal_of_a_heavy_tail(name, support):
 
 
 def test_marginal_of_few_points_and_of_one():
-    one = WeightedSamples(np.array([[2.0]]), np.ones(1), ("x",), False, (np.zeros(1), np.full(1, 2.0)))
+    one = WeightedSamples(np.array([[2.0]]), np.ones(1), ("x",), support=(np.zeros(1), np.full(1, 2.0)))
     grid, density = one.marginal(0)  # the point lies on the upper end of the support
     assert grid[-1] == 2.0
     assert np.all(np.isfinite(density))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Array", "ArrayLike", "Indices", "Mask", "Seed", "as_generator"]
+__all__ = ["Array", "ArrayLike", "Indices", "Mask", "Seed", "Streams", "as_generator"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -14,9 +16,32 @@ Seed = np.random.Generator | int | None
 
 
 def as_generator(rng: Seed) -> np.random.Generator:
-    """Turn a seed, a ``Generator`` or None into a ``Generator``: once, at the door ."""
+    """Turn a seed, a ``Generator`` or None into a ``Generator``: once, at the door."""
     if isinstance(rng, np.random.Generator):
         return rng
     if rng is not None and (isinstance(rng, bool) or not isinstance(rng, int | np.integer)):
         raise TypeError(f"rng must be an int, a numpy Generator or None; got {type(rng).__name__}.")
     return np.random.default_rng(rng)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Independent random streams by number, the same whenever they are asked for: children of one generator's seed.
+
+    What is asked for between two points, an estimate or a posterior, draws from a stream of its own and so does not
+    change the points that follow; and two runs of different seeds share none.
+    """
+
+    entropy: tuple[int, ...]
+
+    @classmethod
+    def of(cls, rng: np.random.Generator) -> Streams:
+        """Streams of a generator, whose own stream is left as it is where its seed is known."""
+        seed = getattr(rng.bit_generator, "seed_seq", None)
+        if isinstance(seed, np.random.SeedSequence):
+            return cls(tuple(int(word) for word in seed.spawn(1)[0].generate_state(4)))
+        return cls(tuple(int(word) for word in rng.integers(2**32, size=4)))
+
+    def stream(self, *numbers: int) -> np.random.Generator:
+        """The stream of these numbers."""
+        return np.random.default_rng([*self.entropy, *numbers])

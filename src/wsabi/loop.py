@@ -16,11 +16,13 @@ from wsabi._types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.ascent import Slope
-from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of, warnings_of
+from wsabi.errors import announce
+from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
 from wsabi.evaluate import LikelihoodError, bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.kernels import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, whole_number
-from wsabi.priors import as_prior
+from wsabi.priors import LogDensity, as_prior
+from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Reason, Record, Result
 from wsabi.reweigh import reweigh
 from wsabi.sequential import SequentialModel
@@ -75,6 +77,7 @@ class Integrator:
         self.settings = Settings() if settings is None else settings
         adaptive = self.settings.measure == "adaptive"
         self._chart = chart(self.prior, gaussian=adaptive)
+        self._prior_fault = self.prior.normalisation_fault() if isinstance(self.prior, LogDensity) else None
         dim = self._chart.dim
         self._usual_budget = default_budget(dim, adaptive=adaptive)
         self._model: AdaptiveModel | SequentialModel
@@ -262,8 +265,11 @@ class Integrator:
         if history and history[-1].n_evals == self.n_evals:  # what follows was done with more care
             history = history[:-1]
         history += (Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std),)
+        posterior = posterior_of(model, self._chart, estimate)
+        remarks = Remarks(() if self._prior_fault is None else (self._prior_fault,))
+        remarks += remarks_on(model, estimate, posterior, self._log_l, self._noise, self._chart.names)
         return Result(
-            method=self.settings.method,
+            method="adaptive" if self.settings.measure == "adaptive" else self.settings.method,
             log_z=estimate.log_z,
             log_z_std=estimate.log_z_std,
             model=estimate.model,
@@ -271,7 +277,8 @@ class Integrator:
             seconds=self.seconds,
             converged=reason == "tolerance",
             reason=reason,
-            warnings=tuple(warnings_of(model, estimate, self._model.log_l, self._noise, self._chart.names)),
+            warnings=remarks.warnings,
+            notes=remarks.notes,
             names=self._chart.names,
             points=self._points.copy(),
             log_likelihoods=self._log_l.copy(),
@@ -280,7 +287,7 @@ class Integrator:
             fits=tuple(model.fits),
             jitter=model.max_jitter,
             settings=self.settings,
-            posterior=posterior_of(model, self._chart, estimate),
+            posterior=posterior,
             certificate=estimate.certificate,
             looks=tuple(model.found.looks) if isinstance(model, AdaptiveModel) else (),
             symmetries=symmetries_of(model, self._chart.names),
@@ -306,6 +313,32 @@ class Integrator:
 
         See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
+        result = self._run(
+            log_likelihood,
+            budget=budget,
+            max_seconds=max_seconds,
+            tol=tol,
+            grad=grad,
+            vectorized=vectorized,
+            batch=batch,
+            callback=callback,
+        )
+        announce(result.warnings)
+        return result
+
+    def _run(
+        self,
+        log_likelihood: Callable[..., Any],
+        *,
+        budget: int | None,
+        max_seconds: float | None,
+        tol: float | None,
+        grad: Callable[..., Any] | None,
+        vectorized: bool,
+        batch: int,
+        callback: Callable[[Progress], object] | None,
+    ) -> Result:
+        """:meth:`run` without a word."""
         total = self.n_evals + checked_budget(budget, self._usual_budget, max_seconds)
         batch = whole_number("batch", batch)
         tol = checked_tol(tol)
@@ -323,6 +356,7 @@ class Integrator:
 
         slope = None if grad is None else self._slope(grad, evaluate, report, vectorized=vectorized)
         reason: Reason = "budget"
+        next_check = 0  # evaluations from which on it is asked again whether the tolerance is reached
         try:
             while self.n_evals < total:
                 if isinstance(self._model, AdaptiveModel) and self.n_evals >= self._model.budget:
@@ -334,9 +368,13 @@ class Integrator:
                     reason = "interrupted"
                     break
                 report()
-                if tol and self._settled(tol):
-                    reason = "tolerance"
-                    break
+                if tol and self.n_evals >= next_check and self._settled(tol):
+                    # The last estimate is made with more care than those on the way, and its error bar is the one
+                    # that counts.
+                    result = self._result_within(tol)
+                    if result is not None:
+                        return result
+                    next_check = self.n_evals + max(1, self.n_evals // 20)
         except _TimeUpError:
             reason = "time"
         except KeyboardInterrupt:
@@ -349,6 +387,14 @@ class Integrator:
         if reason == "interrupted" and not np.any(np.isfinite(self._log_l)):
             raise KeyboardInterrupt
         return self.result(reason=reason)
+
+    def _result_within(self, tol: float) -> Result | None:
+        """The result, if its error bar is within ``tol``."""
+        try:
+            result = self.result(reason="tolerance")
+        except NumericalError:
+            return None
+        return result if result.log_z_std <= tol else None
 
     def _step(self, evaluate: Callable[..., Array], n: int) -> bool:
         """Ask for n points, evaluate and tell them; False if the likelihood was interrupted.
@@ -471,6 +517,11 @@ def integrate(
     NoMassFound
         If every value is −inf.
 
+    Warns
+    -----
+    EvidenceWarning
+        Once for every entry of ``result.warnings``.
+
     Examples
     --------
     >>> import wsabi
@@ -481,7 +532,7 @@ def integrate(
     integrator = Integrator(prior, settings=settings, rng=rng)
     if start is not None:
         integrator.continue_from(start)
-    return integrator.run(
+    result = integrator._run(
         log_likelihood,
         budget=budget,
         max_seconds=max_seconds,
@@ -491,3 +542,5 @@ def integrate(
         batch=batch,
         callback=callback,
     )
+    announce(result.warnings)
+    return result

@@ -20,14 +20,15 @@ __all__ = ["Certificate", "Look", "ModelBelief", "Reason", "Record", "Result"]
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
+Start = Literal["prior", "point"]
 
 REASONS: dict[str, str] = {
-    "tolerance": "the claimed standard deviation of log Z is under the tolerance",
+    "tolerance": "the error bar of log Z is within the tolerance",
     "budget": "the budget of evaluations is spent",
     "time": "the budget of seconds is spent",
     "interrupted": "interrupted",
     "error": "the likelihood failed",
-    "running": "still running",
+    "running": "not stopped: more points can be asked for",
 }
 
 
@@ -60,6 +61,10 @@ class Certificate:
     wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
     doubt : the surrogate's predictive sd of log ℓ in nats, averaged over its posterior.
     model_log_var : log of the models' variance of Z.
+    rests_on_points : whether log_z and its sd are those of the check points alone, because the models do not know the
+        integral.
+    misplaced : share of the posterior that the surrogate has in wrong places, as the check points have it: half the
+        mean of |ℓπ − M|/(Z p). NaN where there are too few.
     """
 
     log_z: float
@@ -75,6 +80,8 @@ class Certificate:
     wsabi_share: float
     doubt: float
     model_log_var: float
+    rests_on_points: bool = False
+    misplaced: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class Look:
     n_evals: int
     log_z: float
     outcome: Outcome
+    start: Start = "prior"
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ class Result:
 
     Attributes
     ----------
-    method : "wsabi-l", "wsabi-m", "bq", or the name of a baseline.
+    method : "adaptive", the default; "wsabi-l", "wsabi-m" or "bq" under the prior as measure; or a baseline's name.
     log_z, log_z_std : estimate of log Z and one standard deviation of it.
     model : the GP's own belief, log E[Z | D] and log V[Z | D]; for Monte Carlo, log of the mean and its variance.
     points, log_likelihoods : (N, D) and (N,), every evaluation, in the user's coordinates.
@@ -110,7 +118,8 @@ class Result:
     history : estimates over the run.
     fits : outcome of every fit of the hyperparameters, length-scales in the model's coordinates.
     jitter : largest relative jitter that a kernel matrix needed.
-    warnings : plain sentences; empty when all is well.
+    warnings : sentences about what makes the number doubtful; empty when all is well.
+    notes : sentences for information, which cast no doubt on it.
     certificate : the models' integral beside that of fresh points; None where there were none (prior as measure).
     looks : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
     symmetries : ways to exchange parameters, or to reverse them about the centre of the prior, under which ℓπ was found
@@ -141,6 +150,7 @@ class Result:
     certificate: Certificate | None = field(default=None, repr=False)
     looks: tuple[Look, ...] = field(default=(), repr=False)
     symmetries: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     prior: Any = field(default=None, repr=False)
     reweigh: Callable[..., Result] | None = field(default=None, repr=False)
 
@@ -182,15 +192,28 @@ class Result:
             ("evaluations", f"{self.n_evals}"),
             ("seconds", f"{self.seconds:.2f}"),
             ("method", self.method),
-            ("stopped because", REASONS[self.reason]),
+            ("state" if self.reason == "running" else "stopped because", REASONS[self.reason]),
         ]
         if self.certificate is not None and self.certificate.n_points:
-            check = f"{self.certificate.fresh_log_z:.6g} ± {self.certificate.fresh_log_z_std:.2g}"
-            rows.insert(2, ("fresh points", f"{check} from {self.certificate.n_points}"))
+            rows.insert(2, ("check", _described(self.certificate)))
+        draws = getattr(self.posterior, "points", None)  # there are none where the posterior is a closed form
+        if draws is not None:
+            size = getattr(self.posterior, "effective_sample_size", math.nan)
+            rows.append(("posterior", f"{len(draws)} weighted points, which count as {size:.0f} draws"))
         rows += [("symmetry", text) for text in self.symmetries]
         lines = [f"{name:<16}{value}" for name, value in rows]
         lines += [f"{'warning':<16}{text}" for text in self.warnings]
+        lines += [f"{'note':<16}{text}" for text in self.notes]
         return "\n".join(lines)
+
+
+def _described(certificate: Certificate) -> str:
+    """The check in one line: how many points, and whether they agree."""
+    points = f"{certificate.n_points} independent points"
+    if not math.isfinite(certificate.fresh_log_z):
+        return f"{points}, too few to check anything"
+    verdict = "agree" if abs(certificate.difference) <= 3.0 else "disagree"
+    return f"{points} {verdict}: {certificate.fresh_log_z:.6g} ± {certificate.fresh_log_z_std:.2g}"
 
 
 def _decimals(std: float) -> int:

@@ -18,6 +18,7 @@ from wsabi._linalg import NumericalError, cholesky, solve_lower, square_distance
 from wsabi._logspace import log_sum_exp
 from wsabi._types import Array
 from wsabi.charts import Chart, chart
+from wsabi.errors import announce
 from wsabi.measures import Gaussian, GaussianMixture, Uniform
 from wsabi.posterior import Posterior
 from wsabi.priors import Independent, LogDensity, Prior, Transform, as_prior
@@ -74,6 +75,8 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
     outside = _outside(old, new, X, new_weights)
     variance += math.inf if outside.unknown else math.log1p(outside.at_edge) ** 2
     log_z = result.log_z + shift
+    found = _warnings(ess, unseen) + _warn_of_outside(outside, result.points, new)
+    announce(found, stacklevel=4)
     belief = ModelBelief(result.model.log_mean + shift, 2.0 * (log_z + 0.5 * math.log(math.expm1(min(variance, 50.0)))))
     return dataclasses.replace(
         result,
@@ -81,7 +84,7 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
         log_z_std=math.sqrt(variance),
         model=belief,
         converged=False,
-        warnings=result.warnings + tuple(_warnings(ess, unseen) + _warn_of_outside(outside, result.points, new)),
+        warnings=result.warnings + tuple(found),
         posterior=WeightedSamples(
             X,
             new_weights,
@@ -322,8 +325,8 @@ def _entries_in_order(prior: Independent, columns: list[int], names: Sequence[st
     order = sorted(range(len(groups)), key=lambda entry: columns.index(every[entry][0]))
     if [column for entry in order for column in every[entry]] != columns:
         raise ValueError(
-            f"the other prior has the vectors {', '.join(name for name, _ in groups)}, whose parameters are not side by "
-            "side, in order, in the result."
+            f"the other prior has the vectors {', '.join(name for name, _ in groups)}, whose parameters are not side "
+            "by side, in order, in the result."
         )
     return {groups[entry][0]: prior.distributions[entry] for entry in order}
 

@@ -15,6 +15,8 @@ MeasureChoice = Literal["adaptive", "prior"]
 Search = Literal["pool", "cma-es"]
 Refit = Literal["geometric", "every"]
 
+DEFAULT_CHECK_SHARE = 0.2  # of the budget: a hundred evaluations then have twenty check points, enough for a variance
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -32,8 +34,9 @@ class Settings:
     alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.warp.offset`).
     kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian or uniform), or
         None to learn it.
-    initial : size of the first design under the prior; None is 2(D + 1).
-    certify : share of the budget that the adaptive measure spends on fresh points to check the model with.
+    initial : size of the first design of ``measure="prior"``; None is 2(D + 1). The adaptive measure has its own.
+    certify : share of the budget that the adaptive measure spends on check points, which no model has seen; None is
+        0.2. ``measure="prior"`` has no check points.
     """
 
     method: Method = "wsabi-l"
@@ -44,7 +47,7 @@ class Settings:
     alpha: float | Literal["auto"] = "auto"
     kernel: SquaredExponential | None = None
     initial: int | None = None
-    certify: float = 0.2
+    certify: float | None = None
 
     def __post_init__(self) -> None:
         _check_choice("method", self.method, Method)
@@ -58,11 +61,24 @@ class Settings:
             raise TypeError(f"kernel must be a SquaredExponential or None; got {type(self.kernel).__name__}.")
         if self.kernel is not None and self.measure == "adaptive":
             raise ValueError("a fixed kernel needs measure='prior': the adaptive measure has coordinates of its own.")
-        if not 0.0 <= self.certify <= 0.5:
+        if self.certify is not None and not 0.0 <= self.certify <= 0.5:
             raise ValueError(f"certify must be a share between 0 and 0.5; got {self.certify!r}.")
+        if self.certify and self.measure == "prior":
+            raise ValueError(
+                f"certify={self.certify!r} needs measure='adaptive': the prior as measure has no check points."
+            )
+        if self.initial is not None and self.measure == "adaptive":
+            raise ValueError("initial needs measure='prior': the adaptive measure begins with a design of its own.")
         whole = isinstance(self.initial, int) and not isinstance(self.initial, bool)
         if self.initial is not None and not (whole and self.initial >= 1):
             raise ValueError(f"initial must be a whole number, at least 1; got {self.initial!r}.")
+
+    @property
+    def check_share(self) -> float:
+        """Share of the budget for check points."""
+        if self.measure == "prior":
+            return 0.0
+        return DEFAULT_CHECK_SHARE if self.certify is None else self.certify
 
     @classmethod
     def paper(cls, method: Method = "wsabi-l") -> Settings:
@@ -73,7 +89,6 @@ class Settings:
             search="cma-es",
             refit="every",
             alpha=0.8,  # paper p. 3, footnote
-            certify=0.0,
         )
 
 

@@ -115,7 +115,7 @@ def test_an_infeasible_half_is_survived_and_reported() -> None:
     result = solve(problem, 100)
     assert error_of(result, problem.log_z) < max(3.0 * result.log_z_std, 0.05)
     assert error_of(result, problem.log_z) < 0.5
-    assert any("the likelihood is zero on about" in text for text in result.warnings)
+    assert any("likelihood is zero on about" in text for text in result.notes)
 
 
 @pytest.mark.parametrize("seed", [0, 4])
@@ -138,7 +138,7 @@ def test_a_floor_in_place_of_zero_likelihood_makes_no_difference(seed: int) -> N
     # Where the first design tells one from the other the two runs are the same from there on.
     if seed == 0:
         assert results[0].log_z == results[1].log_z
-    assert "a log-likelihood of -1e+30 was taken to mean zero likelihood." in results[1].warnings
+    assert any("A log-likelihood of -1e+30 lies so far below" in text for text in results[1].notes)
 
 
 @pytest.mark.parametrize("seed", [1, 6])
@@ -364,7 +364,7 @@ def test_the_tolerance_stops_early() -> None:
 @pytest.mark.parametrize("dim", [1, 3])
 def test_too_few_evaluations_to_look_are_plain_wsabi_with_a_warning(dim: int) -> None:
     result = run(lambda X: -0.5 * np.square(X).sum(axis=1), wsabi.Gaussian(np.zeros(dim)), dim + 1)
-    assert any("too few to look for the mass" in text for text in result.warnings)
+    assert any("too few to search for modes" in text for text in result.warnings)
     assert result.certificate is None
     assert result.looks == ()
     assert math.isfinite(result.log_z)
@@ -416,7 +416,7 @@ def test_without_a_certificate() -> None:
     assert result.certificate is not None
     assert result.certificate.n_points == 0
     assert error_of(result, TRUTH) < 5e-3
-    assert any("no fresh points have checked the model" in text for text in result.warnings)
+    assert any("No independent check points were evaluated" in text for text in result.warnings)
 
 
 @pytest.mark.parametrize("certify", [0.1, 0.3, 0.5])

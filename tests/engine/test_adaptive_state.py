@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import wsabi
-from wsabi.engine import adaptive, lookout
+from wsabi.engine import adaptive, leads, lookout
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.explorer import Explorer
 from wsabi.problems import narrow_gaussian
@@ -63,11 +63,11 @@ FAR_BUMPS_TRUTH = math.log(2.0 * math.pi * 0.0009) + float(
 
 @pytest.fixture
 def one_look_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Integration begins after a single look; a claim below a twentieth is settled; fresh points start no look."""
+    """Integration begins after a single look; a claim below a twentieth is settled; no evaluation starts a look."""
     monkeypatch.setattr(lookout, "BARREN_SHARE", 0.0)
     monkeypatch.setattr(lookout.Lookout, "unseen_share", 0.0)
     monkeypatch.setattr(adaptive, "SETTLED", 0.05)
-    monkeypatch.setattr(adaptive, "SURPRISE", math.inf)
+    monkeypatch.setattr(leads, "RATIO", math.inf)
 
 
 def known_bumps(model: AdaptiveModel) -> list[bool]:
@@ -147,7 +147,7 @@ def test_an_interrupted_observation_can_be_recovered(monkeypatch: pytest.MonkeyP
     X = model.propose(1, NONE)
     with monkeypatch.context() as patch:
         patch.setattr(type(model.regions), "observe", interrupt)
-        patch.setattr(AdaptiveModel, "_is_surprise", interrupt)
+        patch.setattr(AdaptiveModel, "_scan", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.observe(X, bump(X))
     model.data.log_l = np.append(model.log_l, 0.0)  # as an interrupt between two lines of `observe` would leave it

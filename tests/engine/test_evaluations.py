@@ -138,7 +138,8 @@ def test_an_interrupt_between_two_floors_is_recovered_from() -> None:
 def test_parts_that_no_draw_has_met(n_starts: int, n_infeasible: int, share: float) -> None:
     """1/(F + 1) where more than three quarters of the draws are infeasible."""
     data = Evaluations(MEASURE)
-    data.n_starts, data.n_infeasible = n_starts, n_infeasible
+    data.n_starts = n_starts
+    data._zero_starts[-math.inf] = n_infeasible
     assert data.scarce_share == share
 
 

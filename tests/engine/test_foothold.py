@@ -78,4 +78,4 @@ def test_a_few_feasible_points_are_no_ground_for_a_small_claim() -> None:
     result = integrator.result()
     assert result.certificate is None
     assert result.log_z_std >= math.sqrt(0.5)
-    assert any("too few to look for the mass" in text for text in result.warnings)
+    assert any("too few to search for modes" in text for text in result.warnings)

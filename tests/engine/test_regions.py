@@ -328,7 +328,7 @@ def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(turn: 
     regions, X, log_l = a_region_and_its_image(turn, image_first=image_first)
     before = regions.explorers
     log_l = log_l + np.tile(0.3 * np.sin(5.0 * X[: len(X) // 2, 0]), 2)  # something to learn
-    last = regions.relearnt(X, log_l)
+    last = regions.relearnt(X, log_l, np.random.default_rng(0))
     assert all(one is other for one, other in zip(regions.explorers, before, strict=True))
     image, original = last.explorers if image_first else last.explorers[::-1]
     old = next(part.explorer for part in regions.parts if part.mirror is None)

@@ -17,15 +17,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._types import Array, Streams
 from wsabi.engine.ascent import Slope
 from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
 from wsabi.engine.crossfit import CrossFit
 from wsabi.engine.evaluations import Evaluations
+from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import Found
+from wsabi.engine.leads import Lead, Searched, unaccounted
+from wsabi.engine.looking import Search
 from wsabi.engine.lookout import Lookout
 from wsabi.engine.proposal import Proposal, log_mixture
-from wsabi.engine.regions import Regions, carried_lengthscales
+from wsabi.engine.regions import Regions, carried_lengthscales, ground_of
 from wsabi.fit import FitRecord
 from wsabi.measures import Measure
 from wsabi.result import Certificate
@@ -33,8 +36,10 @@ from wsabi.settings import Settings
 
 __all__ = ["AdaptiveModel"]
 
-SURPRISE = 0.1  # of Z in one fresh point outside every region is a region that all looks have missed
 REMATCH_GROWTH = 1.15  # q is matched anew, and the models rebuilt, as the training data grow by 15 %
+EVEN_DRAWS = 0.1  # effective share of the posterior's draws below which a finer proposal is tried
+# Numbers of the streams that estimates, the last learning and the posterior draw from.
+FOR_ESTIMATES, FOR_LEARNING, FOR_POSTERIOR = range(3)
 SETTLED = 0.01  # nats: an error below this is as good as none, and evaluations do more good in another look
 
 
@@ -70,16 +75,21 @@ class AdaptiveModel:
         self.measure = measure
         self.settings = settings
         self.rng = rng
+        self.streams = Streams.of(rng)
         self.tol = 0.0
         self.data = Evaluations(measure)
         kinds = [0] * measure.dim if kinds is None else kinds
-        self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.certify)
+        self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.check_share)
         self.regions: Regions | None = None
         self.crossfit: CrossFit | None = None
         self._proposals: list[Proposal] = []
         self._matched_n = 0  # training data when q was last matched
         self._n_integrated = 0
-        self._surprise: Array | None = None
+        self._leads: list[Lead] = []  # evaluations that no region accounts for, not searched yet; the highest first
+        self._followed: Lead | None = None  # the one that is being searched
+        self._open: list[Lead] = []  # those whose search was given up before it had arrived
+        self._searched: list[Searched] = []  # where searches of leads have ended
+        self._unscanned: list[int] = []  # numbers of evaluations to be looked through for leads
         self._seen = 0  # evaluations that the state below has taken notice of
         self._asked_at = 0  # evaluations when it was last asked whether another look does more good
         self._claim: _Claim | None = None  # the last estimate made on the way
@@ -130,9 +140,9 @@ class AdaptiveModel:
 
         So many that their error can be believed, or all that the settings ask for.
         """
-        planned = self.settings.certify * self.budget
+        planned = self.settings.check_share * self.budget
         has_points = planned == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, planned))
-        return has_points and self.lookout.keeps_returning
+        return has_points and self.lookout.keeps_returning and self.unsearched_nats == 0.0
 
     @property
     def is_looking(self) -> bool:
@@ -151,33 +161,106 @@ class AdaptiveModel:
             self.lookout.forget_heat()
         for x, value in zip(X, self.log_l[first:], strict=True):
             self.lookout.images.tell(x, float(value))
+        self._unscanned += range(first, len(self.X))
         if self.regions is None:
             return
+        self._scan()
         for i in range(first, len(self.X)):
             fresh = self.data.drawn_from[i] >= 0
             if not fresh and math.isfinite(self.measure.log_pdf(self.X[[i]])[0]):
                 for x, value in zip(*self.found.with_images(self.X[[i]], self.log_l[[i]]), strict=True):
                     self.regions.observe(x, float(value))
-            elif fresh and self._is_surprise(i, self.regions):
-                self._surprise = self.X[i]
 
     def _start_over(self) -> None:
         """Look anew with the data so far, of which all that the models had seen has turned out to mean zero."""
         self.data.disown()
         self.data.release_fresh()
-        self.regions, self._proposals, self._surprise = None, [], None
+        self.regions, self._proposals, self._followed = None, [], None
+        self._leads, self._open, self._searched = [], [], []
         self._matched_n = self._asked_at = 0
+        self._unscanned = list(range(len(self.X)))
         self._claim = None
         kinds = self.lookout.images.kinds
-        self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.certify)
+        self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.check_share)
 
-    def _is_surprise(self, i: int, regions: Regions) -> bool:
-        """Whether fresh point i holds a tenth of Z by itself and lies outside the bulk of every region."""
-        x = self.X[[i]]
-        log_p = self._proposals[self.data.drawn_from[i]].log_pdf(x)[0]
-        share = self.log_l[i] + self.measure.log_pdf(x)[0] - log_p - self.found.log_total
-        outside = all(part.radius(x)[0] > math.sqrt(self.measure.dim) + 2.0 for part in regions.parts)
-        return bool(outside and share > math.log(SURPRISE * max(self.n_certificate, 20)))
+    # -- leads --------------------------------------------------------------------------------------------------------
+
+    def _scan(self) -> None:
+        """Look through what was told since the last scan for leads; through everything where the regions are new.
+
+        It comes before the surrogates learn of it, so that a prediction is one. Points of the search under way are left
+        until it has ended.
+        """
+        if self.regions is None:
+            return
+        under_way = len(self.found.looks) if self.lookout.search is not None else -2
+        mine = [i for i in self._unscanned if self.data.asked_by[i] != under_way]
+        self._unscanned = [i for i in self._unscanned if self.data.asked_by[i] == under_way]
+        if not mine:
+            return
+        X, log_l = self.X[mine], self.log_l[mine]
+        log_joint = log_l + self.measure.log_pdf(X)
+        log_ratio = log_joint - self._proposals[-1].log_pdf(X) - self.found.log_total
+        known = {lead.index for lead in self._leads + self._open}
+        for i in unaccounted(self.found.explorers, self.measure, X, log_l, log_ratio):
+            if mine[i] not in known:
+                self._leads.append(Lead(X[i], float(log_joint[i]), mine[i]))
+        self._leads.sort(key=lambda lead: -lead.log_joint)
+
+    def _next_lead(self) -> Lead | None:
+        """The highest lead that no search since it was met accounts for; it is taken from the list."""
+        while self._leads:
+            lead = self._leads.pop(0)
+            if not any(ended.covers(lead) for ended in self._searched):
+                return lead
+        return None
+
+    def _follow(self, lead: Lead) -> None:
+        """Begin a search at a lead."""
+        self._followed = lead
+        self.lookout.begin_around(lead.x)
+
+    def _end_lead(self, search: Search) -> None:
+        """Take note of how the search of a lead has ended.
+
+        Where it has found a region because of what a check point said, the models are no longer independent of the
+        check points: these become training points, and checking starts anew with the new region in it.
+        """
+        lead, self._followed = self._followed, None
+        if lead is None:
+            return
+        outcome = self.found.looks[-1].outcome
+        if outcome == "unfinished":
+            self._open.append(lead)
+        else:
+            self._searched.append(Searched(search.explorer.frame, max(search.best, lead.log_joint)))
+        if outcome == "new region" and self.data.drawn_from[lead.index] >= 0:
+            self.data.release_fresh()
+            self.regions, self._proposals = None, []
+
+    @property
+    def unsearched_nats(self) -> float:
+        """Nats by which log Z may be too low for leads that were not searched to the end.
+
+        Each may be the flank of a mode with the volume of the heaviest region known: log(1 + ℓπ(x)·volume/Z).
+        """
+        followed = [] if self._followed is None else [self._followed]
+        leads = [
+            lead
+            for lead in self._leads + self._open + followed
+            if not any(ended.covers(lead) for ended in self._searched) and not self._is_in_region(lead)
+        ]
+        if not leads or not self.found.explorers:
+            return 0.0
+        heaviest = max(self.found.explorers, key=lambda explorer: explorer.log_z)
+        log_volume = 0.5 * self.measure.dim * math.log(2.0 * math.pi) + heaviest.frame.log_det
+        highest = max(lead.log_joint for lead in leads)
+        return float(np.logaddexp(0.0, highest + log_volume - self.found.log_total))
+
+    def _is_in_region(self, lead: Lead) -> bool:
+        """Whether a lead lies in a region that has data as high as it."""
+        number = self.found.index_at(lead.x)
+        return number is not None and self.found.explorers[number].top_joint > lead.log_joint - 1.0
 
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
@@ -213,14 +296,22 @@ class AdaptiveModel:
             return
         self._seen = len(self.X)
         self._conclude_from_images()
+        search = self.lookout.search
+        if search is not None:
+            self.lookout.advance(search)
+            if self.lookout.search is None:
+                self._end_lead(search)
+                if self._is_outdated:
+                    self.lookout.prepare_images()
+                    self._rebuild()
+                    self._unscanned = list(range(len(self.X)))
         if self.lookout.search is not None:
-            self.lookout.advance(self.lookout.search)
-            if self.lookout.search is None and self._is_outdated:
-                self.lookout.prepare_images()
-                self._rebuild()
-        elif self._surprise is not None:
-            self._look_around(self._surprise)
-        elif self.lookout.follow_echo():
+            return
+        self._scan()
+        lead = self._next_lead()
+        if lead is not None:
+            self._follow(lead)
+        elif search is not None or self.lookout.follow_echo():
             pass
         elif self.data.n_training >= REMATCH_GROWTH * self._matched_n:
             self._rebuild()
@@ -241,20 +332,6 @@ class AdaptiveModel:
         """Let the look under way climb by gradients, see :meth:`Lookout.climb`; ``slope`` tells this model."""
         return self.lookout.climb(slope, left)
 
-    def _look_around(self, x: Array) -> None:
-        """Begin a look at x (D,), a fresh point that the regions do not account for, if there are evaluations for one.
-
-        The fresh points so far join the training data: a model built because of what one of them said is no longer
-        independent of them, and the certificate starts anew with the new region in it.
-        """
-        self._surprise = None
-        if not self.lookout.can_afford_look:
-            return
-        self.regions, self.lookout.is_preliminary = None, True
-        self.data.release_fresh()
-        self._proposals = []
-        self.lookout.begin_around(x)
-
     def _is_settled(self) -> bool:
         """Whether another look does more good; asked as the data grow by 5 %.
 
@@ -263,7 +340,7 @@ class AdaptiveModel:
         n = len(self.X)
         # Fresh points come evenly over the run, and all of them would be waited for in vain: half of those planned will
         # do, if they can check anything. If no more are planned than can, none is waited for.
-        planned = self.settings.certify * self.budget
+        planned = self.settings.check_share * self.budget
         enough = min(max(MIN_POINTS, 0.5 * planned), ENOUGH_POINTS) if planned > MIN_POINTS else 0.0
         if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or self.n_certificate < enough:
             return False
@@ -282,7 +359,8 @@ class AdaptiveModel:
         X, log_l = self.lookout.training_data()
         before = {} if self.regions is None else {id(part.explorer): part for part in self.regions.parts}
         known = [before.get(id(explorer)) for explorer in self.found.explorers]
-        self.found.rematch(lambda explorer: explorer.rematched(X, log_l))
+        every = self.found.explorers
+        self.found.rematch(lambda explorer: explorer.rematched(*_ground(explorer, every, X, log_l)))
         lengthscales = [carried_lengthscales(part, new) for part, new in zip(known, self.found.explorers, strict=True)]
         self._matched_n = self.data.n_training
         self.regions = Regions(
@@ -301,7 +379,7 @@ class AdaptiveModel:
 
     def _certificate_due(self, pending: Array) -> bool:
         """Spread certify·budget fresh points evenly over what is left once looking is done."""
-        share = self.settings.certify
+        share = self.settings.check_share
         if share == 0.0:
             return False
         looked = sum(look.n_evals for look in self.found.looks)
@@ -325,7 +403,7 @@ class AdaptiveModel:
             if self._n_integrated % 2:
                 return self.regions.propose(pending)
             part = self.regions.parts[int(self.rng.choice(len(self.regions.parts), p=self.regions.weights))]
-            part.explorer.fit(*self.lookout.training_data())
+            part.explorer.fit(*_ground(part.explorer, self.regions.explorers, *self.lookout.training_data()))
             return np.asarray(part.explorer.propose(pending, part.doubt))
         except NumericalError:
             return np.asarray(self._proposals[-1].sample(1, self.rng)[0])
@@ -336,14 +414,19 @@ class AdaptiveModel:
         if self.regions is not None:
             self._conclude_from_images()
             return
-        if self.lookout.search is not None and self.lookout.search.climbed:
-            self.lookout.search.skip_design()  # the draws round the summit can wait
+        search = self.lookout.search
+        if search is not None and (search.climbed or (search.first and not search.has_begun)):
+            search.skip_design()  # the draws round the summit can wait, and so can a first design where enough was told
             self._seen = -1
         self._take_notice()
+        if self.lookout.search is not None and self.lookout.search is search and search.first:
+            self.lookout.settle_on_told(search)
         if self.regions is None and self.lookout.search is not None:
             self.lookout.break_off()
             if self.lookout.search is None:
                 self._rebuild()
+        self._unscanned = list(range(len(self.X)))
+        self._scan()
 
     def relearnt(self) -> AdaptiveModel:
         """The same for a last estimate: a copy whose surrogates have learnt from all training data.
@@ -352,7 +435,8 @@ class AdaptiveModel:
         """
         last = copy.copy(self)
         if self.regions is not None:
-            last.regions = self.regions.relearnt(*self.lookout.training_data())
+            rng = self.streams.stream(FOR_LEARNING, len(self.X))
+            last.regions = self.regions.relearnt(*self.lookout.training_data(), rng)
             X, log_l, _ = self.data.fresh()
             if len(X):
                 last.crossfit = CrossFit.of(last.regions, *self.found.with_images(X, log_l), len(X))
@@ -372,8 +456,7 @@ class AdaptiveModel:
 
     def _certified(self, regions: Regions, effort: Effort) -> Certificate:
         """The combined estimate of these regions."""
-        # A stream of its own: asking for the estimate must not change the points that follow.
-        rng = np.random.default_rng(len(self.X))
+        rng = self.streams.stream(FOR_ESTIMATES, len(self.X))
         X, log_l, numbers = self.data.fresh()
         log_p = log_mixture(self._proposals, numbers, X)
         proposal = self._proposals[-1]
@@ -394,20 +477,35 @@ class AdaptiveModel:
             model_log_var=relative.model_log_var + 2.0 * self.offset,
         )
 
-    def posterior_draws(self, n: int) -> tuple[Array, Array]:
-        """n points (n, D) with log weights (n,) of the surrogates' ℓπ, for expectations under the posterior.
+    def posterior_draws(self, n: int, certificate: Certificate) -> tuple[Array, Array]:
+        """Points (N, D) with log weights (N,) of ℓπ, for expectations under the posterior.
 
-        Where the feasible part is so small that no draw has met it, the training data with ℓπ for weights.
+        n draws of p weighted by the surrogates' ℓπ/p, each no heavier than the heaviest evaluation: a surrogate may
+        soar between its data, and what no evaluation has met anywhere is not evidence. Where the estimate rests on the
+        check points (``certificate``), these with their true weights; and where no draw has met the feasible part, the
+        training data with ℓπ for weights.
         """
         if self.regions is None:
             raise NumericalError("there are no regions to draw from yet.")
-        proposal = self._proposals[-1]
-        X = proposal.sample(n, np.random.default_rng(len(self.X)))
+        if certificate.rests_on_points:
+            X, log_l, numbers = self.data.fresh()
+            return X, log_l + self.measure.log_pdf(X) - log_mixture(self._proposals, numbers, X)
         regions = self.regions if self.crossfit is None else self.crossfit.regions
-        log_joint = regions.surrogate(X)[0]
-        if not np.any(np.isfinite(log_joint)):
-            return self.data.training_joint()
-        return X, log_joint - proposal.log_pdf(X)
+        rng = self.streams.stream(FOR_POSTERIOR, len(self.X))
+        proposal = self._proposals[-1]
+        drawn = self._weighted(proposal, regions, n, rng)
+        if _effective_size(drawn[1]) < EVEN_DRAWS * n:
+            finer = proposal.refined(lambda X: regions.surrogate(X)[0], rng)
+            drawn = max(drawn, self._weighted(finer, regions, n, rng), key=lambda both: _effective_size(both[1]))
+        return drawn if np.any(np.isfinite(drawn[1])) else self.data.training_joint()
+
+    def _weighted(self, proposal: Proposal, regions: Regions, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """n draws (n, D) of a proposal with log weights (n,) of the surrogates' ℓπ, held to those of evaluations."""
+        X = proposal.sample(n, rng)
+        log_joint = self.log_l + self.measure.log_pdf(self.X)
+        feasible = np.isfinite(log_joint)
+        heaviest = np.max(log_joint[feasible] - proposal.log_pdf(self.X[feasible]))
+        return X, np.minimum(regions.surrogate(X)[0] - proposal.log_pdf(X), heaviest)
 
     @property
     def fits(self) -> list[FitRecord]:
@@ -418,3 +516,17 @@ class AdaptiveModel:
     def max_jitter(self) -> float:
         """Largest relative jitter of the present models."""
         return 0.0 if self.regions is None else max(part.model.max_jitter for part in self.regions.parts)
+
+
+def _ground(explorer: Explorer, explorers: Sequence[Explorer], X: Array, log_l: Array) -> tuple[Array, Array]:
+    """Those of X (N, D), log ℓ (N,) that are data of an explorer's surrogate."""
+    mine = ground_of(explorer, explorers, X)
+    return X[mine], log_l[mine]
+
+
+def _effective_size(log_weights: Array) -> float:
+    """(Σw)²/Σw² of log weights (N,); zero where none is finite."""
+    if not np.any(np.isfinite(log_weights)):
+        return 0.0
+    w = np.exp(log_weights - np.max(log_weights))
+    return float(w.sum() ** 2 / np.square(w).sum())

@@ -53,6 +53,8 @@ TYPICAL = 0.35
 BEYOND = 2.0
 USEFUL = 0.5
 SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
+EVEN = 0.2  # effective share of the check points from which on their weights are even enough for a standard error
+MAX_TAIL = 0.7  # Pareto k beyond which a mean of weights, and its standard error, cannot be relied on (Vehtari et al.)
 SOME = 4000  # draws that tell by how much the integral changes without one fresh point: a small number beside it
 NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draws are
 
@@ -126,6 +128,7 @@ def certify(
     integral, sigma2 = models.combined(share, by_fresh=fresh is not None)
     combined, variance = integral, sigma2
     difference = caution = 0.0
+    rests_on_points = False
     if fresh is not None:
         gap = fresh.value - integral
         sigma2 = max(sigma2, 1e-300)  # where models and points have met zero likelihood only
@@ -133,12 +136,17 @@ def certify(
         trust = _trust(TYPICAL**2 * sigma2, gap, fresh.noise, integral)
         combined = integral + trust * max(fresh.bounded - integral, min(gap, 0.0))
         sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
-        # What the surrogate does not know is in both of them, and does not average out.
-        shared = (1.0 - share) * fresh.unmet
-        variance = max(sigma2 / (sigma2 + fresh.error**2) * fresh.error**2, shared**2)
-        variance = max(variance, _variance_by_gap(trust, gap, fresh.noise))
-        caution = _caution(fresh, integral)
-    of_integral = (1.0 - share) * models.surrogate_error  # in which both estimates have their part
+        rests_on_points = fresh.can_stand_alone and (fresh.is_plain or math.sqrt(sigma2) > USEFUL * max(integral, 0.0))
+        if rests_on_points:  # models that do not know the integral say nothing of the error of a mean over points
+            combined, variance, caution = fresh.value, fresh.noise**2, fresh.scarcity
+        else:
+            # What the surrogate does not know is in both of them, and does not average out.
+            shared = (1.0 - share) * fresh.unmet
+            variance = max(sigma2 / (sigma2 + fresh.error**2) * fresh.error**2, shared**2)
+            variance = max(variance, _variance_by_gap(trust, gap, fresh.noise))
+            caution = _caution(fresh, integral)
+    uses_surrogate = fresh is None or not fresh.is_plain
+    of_integral = (1.0 - share) * models.surrogate_error * uses_surrogate  # in which both estimates have their part
     variance += of_integral**2
     log_unit = models.log_unit
     # A correction to below nothing says only that the models are of no use.
@@ -157,6 +165,8 @@ def certify(
         wsabi_share=share,
         doubt=models.doubt,
         model_log_var=2.0 * log_unit + math.log(max(sigma2, 1e-300)),
+        rests_on_points=rests_on_points,
+        misplaced=math.nan if fresh is None else fresh.misplaced,
     )
 
 
@@ -339,7 +349,9 @@ class _Fresh:
     """The estimate from n fresh points in the models' units, its error, and what its weights look like.
 
     ``bounded`` is the same estimate with no residual above what :func:`_bound` allows the largest weight; ``noise`` is
-    the error without what the points may not have met.
+    the error without what the points may not have met; ``is_plain`` where the models do harm as a control variate and
+    were left out; ``misplaced`` is half the mean of |ℓπ − M|/(Z p) for the surrogate M, the share of the posterior
+    that it has in wrong places.
     """
 
     n: int
@@ -353,6 +365,18 @@ class _Fresh:
     unmet: float
     tail: float
     effective_size: float
+    is_plain: bool
+    misplaced: float
+
+    @property
+    def scarcity(self) -> float:
+        """Nats of doubt about a mean that rests on few points: 3/n_eff as the effective share falls from ⅕ to zero."""
+        return 3.0 * max(0.0, 1.0 - self.effective_size / (EVEN * self.n)) / max(self.effective_size, 1.0)
+
+    @property
+    def can_stand_alone(self) -> bool:
+        """Whether the points are enough, and their weights even enough, for their own standard error to be believed."""
+        return self.n >= ENOUGH_POINTS and self.effective_size >= EVEN * self.n and not self.tail > MAX_TAIL
 
 
 def _overconfidence(crossfit: CrossFit, X: Array, log_l: Array, log_weights: Array) -> float:
@@ -408,7 +432,8 @@ def _fresh(
         residual = share * by_wsabi + (1.0 - share) * residual
     integral = models.combined(share, by_fresh=True)[0]
     unmet = models.unmet
-    if np.var(residual) > np.var(true):  # a control that does harm is left out: plain importance sampling
+    is_plain = bool(np.var(residual) > np.var(true))
+    if is_plain:  # a control that does harm is left out: plain importance sampling
         residual, integral = true, 0.0
         unmet = min(unmet, LEFT_OVER * float(np.mean(true)))  # nor is its size a measure of what was not met
     value = integral + float(np.mean(residual))
@@ -420,21 +445,32 @@ def _fresh(
     noise = math.hypot(spread / math.sqrt(n - 3), largest)
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    misplaced = 0.5 * float(np.mean(np.abs(by_surrogate))) / max(value, 1e-3)
     return _Fresh(
-        n, value, bounded, math.hypot(noise, unmet), noise, share, spread, largest, unmet, pareto_k(log_weights), size
+        n=n,
+        value=value,
+        bounded=bounded,
+        error=math.hypot(noise, unmet),
+        noise=noise,
+        share=share,
+        spread=spread,
+        largest=largest,
+        unmet=unmet,
+        tail=pareto_k(log_weights),
+        effective_size=size,
+        is_plain=is_plain,
+        misplaced=misplaced,
     )
 
 
 def _caution(fresh: _Fresh, integral: float) -> float:
     """Nats by which neither estimate can be believed, beyond what a standard error can say.
 
-    Half of their distance, less one nat, which the standard error holds by itself; and, as the effective share of the
-    fresh points falls from a fifth to nothing, three over their effective number: a mean that rests on one point is
-    most likely far too low.
+    Half of their distance, less one nat, which the standard error holds by itself; and their scarcity: a mean that
+    rests on one point is most likely far too low.
     """
     distance = abs(math.log(max(fresh.value, 1e-3)) - math.log(max(integral, 1e-3)))
-    scarcity = max(0.0, 1.0 - 5.0 * fresh.effective_size / fresh.n)
-    return math.hypot(0.5 * max(0.0, distance - 1.0), 3.0 * scarcity / max(fresh.effective_size, 1.0))
+    return math.hypot(0.5 * max(0.0, distance - 1.0), fresh.scarcity)
 
 
 def _ratio(log_ratio: Array) -> Array:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._types import Array, Indices
-from wsabi.engine.regions import Regions
+from wsabi.engine.regions import Regions, ground_of
 
 __all__ = ["CrossFit"]
 
@@ -48,9 +48,13 @@ class CrossFit:
     @classmethod
     def of(cls, regions: Regions, X: Array, log_l: Array, n: int) -> CrossFit:
         """With X (M, D), log ℓ (M,): the n fresh points, and then all of them again for every mirror image."""
-        fitted = {part.family: part.explorer.extended(X, log_l) for part in regions.parts if part.mirror is None}
-        extended = regions.with_originals({family: explorer for family, (explorer, _) in fitted.items()})
-        return cls(extended, [fitted[part.family][1] % n for part in regions.parts], n)
+        explorers, owners = {}, {}
+        for part in regions.parts:
+            if part.mirror is None:
+                mine = np.flatnonzero(ground_of(part.explorer, regions.explorers, X))
+                explorers[part.family], rows = part.explorer.extended(X[mine], log_l[mine])
+                owners[part.family] = mine[rows] % n
+        return cls(regions.with_originals(explorers), [owners[part.family] for part in regions.parts], n)
 
     @property
     def is_plain(self) -> bool:

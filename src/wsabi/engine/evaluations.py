@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -37,7 +38,7 @@ class Evaluations:
     drawn_from : (N,) number of the proposal of a fresh point; −1 for training points.
     asked_by : (N,) number of the look that asked for a point; −1 for none.
     floors : values, as they came, that are read as zero likelihood.
-    n_starts, n_infeasible : draws of the prior told so far, and how many of them have zero likelihood.
+    n_starts : draws of the prior told so far.
 
     Notes
     -----
@@ -54,7 +55,9 @@ class Evaluations:
         self.floors: list[float] = []
         self.drawn_from = np.empty(0, dtype=np.int64)
         self.asked_by = np.empty(0, dtype=np.int64)
-        self.n_starts = self.n_infeasible = 0
+        self.n_starts = 0
+        self._zeros: Counter[float] = Counter()  # −inf or a floor -> how many evaluations have it,
+        self._zero_starts: Counter[float] = Counter()  # and how many draws of the prior
         self._drawn: dict[bytes, int] = {}  # certificate points under way -> number of their proposal
         self._asked: dict[bytes, int] = {}  # points of looks under way -> number of their look
         self._starts: set[bytes] = set()  # points of the designs, which are draws of the prior
@@ -72,6 +75,10 @@ class Evaluations:
         """Take note that the look of that number has asked for x (D,)."""
         self._asked[x.tobytes()] = look
 
+    def give(self, index: int, look: int) -> None:
+        """Make an evaluation one of the look's own, whoever had asked for it; a check point stays one."""
+        self.asked_by[index] = look
+
     def start_from(self, design: Iterable[Array]) -> None:
         """Take note of draws of the prior."""
         self._starts.update(x.tobytes() for x in design)
@@ -87,10 +94,10 @@ class Evaluations:
 
         ``log_mass``, less the offset, is what is known of log Z; it decides what is a floor.
         """
-        log_l = np.where(np.isin(log_l, self.floors), -math.inf, log_l)
         starts = np.array([x.tobytes() in self._starts for x in X], dtype=bool)
         self.n_starts += int(starts.sum())
-        self.n_infeasible += int(np.sum(log_l[starts] == -math.inf))
+        self._count_zeros(log_l[np.isin(log_l, [-math.inf, *self.floors])], log_l[starts])
+        log_l = np.where(np.isin(log_l, self.floors), -math.inf, log_l)
         drawn_from = np.array([self._drawn.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
         asked_by = np.array([self._asked.pop(x.tobytes(), -1) for x in X], dtype=np.int64)
         self._told = np.concatenate([self._told, log_l])
@@ -121,9 +128,23 @@ class Evaluations:
         self.floors.append(floor)
         self._told[there] = -math.inf
         self.log_l[there] = -math.inf
-        self.n_infeasible += sum(x.tobytes() in self._starts for x in self.X[there])
+        self._zeros[floor] += int(there.sum())
+        self._zero_starts[floor] += sum(x.tobytes() in self._starts for x in self.X[there])
         if floor == self.offset:  # nothing else had been told when it was set
             self._set_offset()
+
+    def _count_zeros(self, zeros: Array, starts: Array) -> None:
+        """Count values that mean zero, and those among the values at draws of the prior."""
+        self._zeros.update(zeros.tolist())
+        self._zero_starts.update(value for value in starts.tolist() if value == -math.inf or value in self.floors)
+
+    @property
+    def n_infeasible(self) -> int:
+        """Draws of the prior with zero likelihood.
+
+        A floor that was met once or twice is as likely a true value, of a prior with heavy tails, and is not counted.
+        """
+        return sum(n for value, n in self._zero_starts.items() if value == -math.inf or self._zeros[value] >= SAME)
 
     def _set_offset(self) -> None:
         finite = self._told[np.isfinite(self._told)]
@@ -164,13 +185,18 @@ class Evaluations:
         """Number of certificate points."""
         return len(self) - self.n_training
 
+    def index_of(self, x: Array) -> int | None:
+        """Number of the first evaluation at x (D,), or None."""
+        here = np.flatnonzero(np.all(x == self.X, axis=1))
+        return int(here[0]) if len(here) else None
+
     def n_own(self, look: int) -> int:
         """Evaluations that a look has asked for and been told."""
         return int(np.sum(self.asked_by == look))
 
     def own(self, look: int, *, everything: bool) -> tuple[Array, Array]:
-        """X (N, D) and log ℓ (N,) of a look: what it asked for, or all training data."""
-        mine = self.is_training & ((self.asked_by == look) | everything)
+        """X (N, D) and log ℓ (N,) of a look: what it asked for or was given, or all training data."""
+        mine = (self.asked_by == look) | (self.is_training & everything)
         return self.X[mine], self.log_l[mine]
 
     def training(self) -> tuple[Array, Array]:

@@ -50,6 +50,7 @@ CAUTION = 0.5  # predictive sds subtracted from the surrogate when matching q: q
 HOLLOW = 6  # dimensions from which on fewer than a tenth of a Gaussian's draws come within a nat of its top
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e60  # nats below the best: what lies further down counts as this far, and no fourth power of it overflows
+MATCHES = 30  # at most, without new data: q shrinks threefold in each, and priors are rarely 3^30 posteriors wide
 LEARN_GROWTH = 1.1  # of the data, after which θ is learnt anew: that takes a score of factorisations, and θ is slow
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
@@ -271,6 +272,13 @@ class Explorer:
         # θ goes with q, but where q has changed by a quarter of a nat along every axis other lengths may be better.
         self.fit(X, log_l, learn=self.drift > 0.25 * dim)
 
+    def match_until_still(self, X: Array, log_l: Array) -> None:
+        """Match q again and again to the same data, until it is cold and stands still."""
+        for _ in range(MATCHES):
+            if self.is_cold and self.drift < 0.05 * self.measure.dim:
+                return
+            self.match(X, log_l)
+
     def rematched(self, X: Array, log_l: Array) -> Explorer:
         """A copy with q matched to more data; itself, where that failed or lost most of the mass it had.
 
@@ -285,7 +293,7 @@ class Explorer:
         kept = not self.is_cold or moved.log_z > self.log_z - 1.0 or moved.doubt < 0.5
         return moved if moved.is_cold and kept else self
 
-    def relearnt(self, X: Array, log_l: Array) -> Explorer:
+    def relearnt(self, X: Array, log_l: Array, rng: np.random.Generator) -> Explorer:
         """A copy with the same q whose surrogate has learnt θ from X (N, D), log ℓ (N,); itself, where that failed.
 
         Learning takes scores of factorisations, so θ is that of MAX_DATA points; the surrogate has up to LAST_DATA.
@@ -306,11 +314,11 @@ class Explorer:
             fuller.fit(X, log_l, limit=LAST_DATA, n_interactions=LAST_INTERACTIONS)
         except NumericalError:
             return learnt
-        return fuller if fuller.mean_sd() <= learnt.mean_sd() else learnt
+        noise = self._student_noise(DRAWS, rng)
+        return fuller if fuller.mean_sd(noise) <= learnt.mean_sd(noise) else learnt
 
-    def mean_sd(self) -> float:
-        """The surrogate's sd of log ℓ, averaged over its posterior; always by the same draws."""
-        noise = self._student_noise(DRAWS, np.random.default_rng(0))
+    def mean_sd(self, noise: Array) -> float:
+        """The surrogate's sd of log ℓ, averaged over its posterior by draws (M, D) of the Student-t round q."""
         log_t, variance = self._log_target(noise, 0.0)
         if not np.any(np.isfinite(log_t)):
             return math.inf

@@ -12,8 +12,9 @@ import numpy as np
 
 from wsabi._types import Array
 from wsabi.engine.explorer import Explorer, total_log_mass
+from wsabi.engine.leads import DEPTH, exceeds
 from wsabi.engine.mirrors import Mirror, group_of, reflected
-from wsabi.engine.regions import inflation, reach
+from wsabi.engine.regions import inflation, is_part, reach
 from wsabi.measures import Measure
 from wsabi.result import Look
 
@@ -50,7 +51,7 @@ class Found:
 
     measure: Measure
     sites: list[Site] = field(default_factory=list)
-    gains: list[float | None] = field(default_factory=list)  # None for looks cut short, which tell nothing
+    gains: list[float | None] = field(default_factory=list)  # None for looks that tell nothing of the prior
     n_trifles: int = 0  # places found that hold next to nothing, each taken for another
     looks: list[Look] = field(default_factory=list)
     symmetries: list[Mirror] = field(default_factory=list)  # of ℓ and of π
@@ -145,17 +146,16 @@ class Found:
     def unexplained(self, X: Array, log_l: Array) -> int | None:
         """Which of a look's points X (N, D), log ℓ (N,), betrays something that the known regions do not explain.
 
-        The one that exceeds what their surrogates predict by most: by two nats beyond two of their sds at least, and
+        The one that exceeds what their surrogates predict by most (:func:`wsabi.engine.leads.exceeds`), among those
         with an ℓπ within ten nats of the best known, for a region may be that much higher than its flank.
         """
         log_p = log_l + self.measure.log_pdf(X)
-        near = np.flatnonzero(log_p > max(known.top_joint for known in self.explorers) - 10.0)
+        near = np.flatnonzero(log_p > max(known.top_joint for known in self.explorers) - DEPTH)
         if not len(near):
             return None
-        predicted = [known.log_likelihood(X[near]) for known in self.explorers]
-        excess = log_l[near] - np.max([log_m + 2.0 * sd for log_m, sd in predicted], axis=0)
+        excess = exceeds(self.explorers, X[near], log_l[near])
         best = int(np.argmax(excess))
-        return int(near[best]) if excess[best] > 2.0 else None
+        return int(near[best]) if excess[best] > 0.0 else None
 
     def gain(self, explorer: Explorer, novelty: float) -> float:
         """Mass that an explorer of the novelty given has and the known regions have not, over that of both together."""
@@ -199,13 +199,14 @@ class Found:
         """
         self.looks.append(look)
         new = look.outcome == "new region"
-        self.gains.append(None if look.outcome == "unfinished" else gain if new else 0.0)
+        silent = look.outcome == "unfinished" or (look.start == "point" and not new)
+        self.gains.append(None if silent else gain if new else 0.0)
         self.n_trifles += look.outcome == "negligible mass"
         host = self.index_of(explorer) if host is None else host
         if look.outcome == "known region" and host is not None:
             self.sites[host].hits += 1
         if new and math.isfinite(explorer.log_z):
-            if host is None or _is_part(self.sites[host].explorer, explorer):
+            if host is None or is_part(self.sites[host].explorer, explorer):
                 self._keep(explorer)
             else:
                 self._replace(self.sites[host], explorer)
@@ -292,7 +293,7 @@ class Found:
             for mirror in self.group:
                 image = reflected(site.explorer, mirror)
                 hosts = [self.sites[k] for k in self._all_at(image.frame.mean)]
-                if not any(host.family == site.family or not _is_part(host.explorer, image) for host in hosts):
+                if not any(host.family == site.family or not is_part(host.explorer, image) for host in hosts):
                     self.sites.append(Site(image, 0, site.family, mirror))
 
     def _has(self, site: Site, mirror: Mirror) -> bool:
@@ -366,8 +367,3 @@ def _unmet(kinds: Sequence[tuple[int, float]], n_trifles: int, n_looks: int) -> 
     hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
     # No more of them than looks were made to meet them.
     return min(hidden, n_looks) * float(np.sum(met_once)) / once
-
-
-def _is_part(known: Explorer, explorer: Explorer) -> bool:
-    """Whether an explorer within a known one's region has found a narrower one, of half its variance along the axes."""
-    return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._types import Array, Mask
 from wsabi.design import spread_design
 from wsabi.engine.ascent import Summit
 from wsabi.engine.explorer import Explorer
@@ -15,6 +16,9 @@ from wsabi.engine.frame import Frame
 from wsabi.measures import Measure
 
 __all__ = ["Search", "look_limit"]
+
+MAX_ZOOMS = 8  # twofold to thirtyfold each: from a quarter of the prior to a posterior 1e-8 as wide, or fewer
+ZOOM_DEPTH = 4.0  # nats, beside 2D: what chance adds to the drop in one dimension
 
 
 def look_limit(dim: int) -> int:
@@ -29,7 +33,7 @@ class Search:
     ----------
     first : whether it is the first, whose design has the prior mean and which may use everything told before.
     greedy : whether the explorer takes the first hill.
-    around : where to look instead, (D,): a point that no region accounts for.
+    around : where to look instead: q to begin with, centred on a point that no region accounts for.
     """
 
     def __init__(
@@ -39,7 +43,7 @@ class Search:
         *,
         first: bool,
         greedy: bool = False,
-        around: Array | None = None,
+        around: Frame | None = None,
     ) -> None:
         self.measure = measure
         self.first = first
@@ -51,9 +55,12 @@ class Search:
             if not first:
                 self.design[0] = measure.sample(1, rng)[0]
         else:
-            self.explorer.frame = Frame.of(around, 0.25**2 * measure.cov)  # between a region's width and the prior's
+            self.explorer.frame = around
             self.design = list(self.explorer.frame.colour(rng.standard_normal((2 * dim + 1, dim))))
         self.may_be_foretold = not first and around is None  # by what is known; not by what has learnt from the look
+        self.alone = False  # whether it keeps to its own evaluations to the end
+        self._n_zoomed = 0  # own evaluations when the width of q was last set, of a search round a point
+        self._zooms = 0
         self.climbed = False
         self.foothold: tuple[Array, float] | None = None  # a feasible point where few are, and how far it is safe
         self._matched_at = 0
@@ -99,6 +106,38 @@ class Search:
         self.explorer.frame = Frame.of(summit.mean, summit.cov)
         dim = self.measure.dim
         self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
+
+    def zoom(self, X: Array, log_joint: Array, rng: np.random.Generator) -> bool:
+        """Narrow q round the best of the search's own points X (N, D), log ℓπ (N,), until its draws are on that hill.
+
+        A drop of more than 2D + ZOOM_DEPTH nats, in the median over the last design, is that of a q twice too wide or
+        more: what it met then is other ground, which would draw the search away from the point it began at. As the drop
+        of a Gaussian hill goes with the square of the width, the next width is that of a drop of D.
+
+        Returns
+        -------
+        Whether there is a new design to evaluate; False where q fits, or has been narrowed MAX_ZOOMS times.
+        """
+        dim, best = self.measure.dim, int(np.argmax(log_joint))
+        last = log_joint[self._n_zoomed :]
+        drop = float(np.median(np.where(np.isfinite(last), log_joint[best] - last, math.inf)))
+        if drop <= 2.0 * dim + ZOOM_DEPTH or self._zooms == MAX_ZOOMS:
+            return False
+        self._zooms += 1
+        self._n_zoomed = len(X)
+        shrink = min(max(dim / drop, 1e-3), 0.25)  # of the variance: q narrows twofold to thirtyfold
+        self.explorer.frame = replace(self.explorer.frame.scaled(shrink), mean=X[best])
+        self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
+        return True
+
+    def nearby(self, X: Array, log_joint: Array) -> Mask:
+        """Which of the search's own points X (N, D), log ℓπ (N,), it goes by: the best, and those since q was narrowed.
+
+        A broad hill that it met before, on its way to a narrow one, would draw it back.
+        """
+        near = np.arange(len(X)) >= self._n_zoomed
+        near[int(np.argmax(log_joint))] = True
+        return near
 
     def forget(self) -> None:
         """Go on with an explorer that has seen nothing yet; a climbed one keeps its q."""
@@ -162,6 +201,11 @@ class Search:
         explorer = self.explorer
         volume = 0.5 * self.measure.dim * math.log(2.0 * math.pi) + explorer.frame.log_det
         return max(explorer.log_z, self._bests[-1][1] + volume)
+
+    @property
+    def best(self) -> float:
+        """The best log ℓπ that the look has met."""
+        return max((best for _, best in self._bests), default=-math.inf)
 
     def is_hopeless(self, log_total: float) -> bool:
         """At temperature one and climbing too slowly to reach the known regions' mass within the look's limit."""

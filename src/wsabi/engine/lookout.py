@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
@@ -15,10 +15,11 @@ from wsabi._types import Array
 from wsabi.engine.ascent import Slope, Summit, climb
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
+from wsabi.engine.frame import Frame
 from wsabi.engine.images import Images
 from wsabi.engine.looking import Search, look_limit
 from wsabi.measures import Measure
-from wsabi.result import Look, Outcome
+from wsabi.result import Look, Outcome, Start
 
 __all__ = ["Lookout"]
 
@@ -160,8 +161,27 @@ class Lookout:
         self.search = echo or self._new_search()
 
     def begin_around(self, x: Array) -> None:
-        """Begin a look at x (D,), a point that the regions do not account for."""
+        """Begin a look at x (D,), a point that the regions do not account for; what was told there is its own."""
         self.search = self._new_search(around=x)
+        self.search.alone = True
+        here = self.data.index_of(x)
+        if here is not None:
+            self.data.give(here, len(self.found.looks))
+            self.search.n_handed = 1
+
+    def _frame_around(self, x: Array) -> Frame:
+        """q to begin a look at x (D,) with: three times as wide as the nearest region's, or a quarter of the prior.
+
+        The narrower of the two: modes of one likelihood are often of about one width, and a q that is too narrow grows
+        threefold with every match.
+        """
+        wide = Frame.of(x, 0.25**2 * self.measure.cov)
+        frames = [explorer.frame for explorer in self.found.explorers]
+        if not frames:
+            return wide
+        nearest = min(frames, key=lambda frame: float(np.square(frame.whiten(x[None, :])).sum()))
+        narrow = replace(nearest.scaled(9.0), mean=x)
+        return narrow if narrow.log_det < wide.log_det else wide
 
     def begin_from_prior(self) -> None:
         """Begin a look from fresh draws of the prior."""
@@ -187,7 +207,8 @@ class Lookout:
         first = not self.found.looks
         # Every other look is a greedy one: hills that the others pass over are met by these, and cheaply.
         greedy = len(self.found.looks) % 2 == 1 or around is not None
-        search = Search(self.measure, self.rng, first=first, greedy=greedy, around=around)
+        frame = None if around is None else self._frame_around(around)
+        search = Search(self.measure, self.rng, first=first, greedy=greedy, around=frame)
         if around is None:
             self.data.start_from(search.design)
         return search
@@ -227,9 +248,16 @@ class Lookout:
             if self._is_late:
                 self._end_look(search, _Ending("unfinished"))
             return
-        # The explorer sees its own evaluations, and everything once it has reached temperature one.
-        hot = search.explorer.temperature > 1.0
-        X, log_l = (own_X, own_l) if hot else self.training_data()
+        if search.alone:
+            log_joint = own_l + self.measure.log_pdf(own_X)
+            if not search.has_begun and search.zoom(own_X, log_joint, self.rng):
+                return
+            near = search.nearby(own_X, log_joint)
+            own_X, own_l = own_X[near], own_l[near]
+        # The explorer sees its own evaluations, and everything once it has reached temperature one; but a search round
+        # a point must not be drawn away from it by what is known elsewhere.
+        apart = search.explorer.temperature > 1.0 or search.alone
+        X, log_l = (own_X, own_l) if apart else self.training_data()
         try:
             search.learn(X, log_l, self._n_own, float(np.max(own_l + self.measure.log_pdf(own_X))))
         except NumericalError:
@@ -238,6 +266,14 @@ class Lookout:
         ending = self._outcome(search)
         if ending is not None:
             self._end_look(search, ending)
+
+    def settle_on_told(self, search: Search) -> None:
+        """Let the first look follow what was told as far as that leads, without evaluations of its own."""
+        X, log_l = self._own(search)
+        if search.explorer.surrogate is None:
+            return
+        with contextlib.suppress(NumericalError):
+            search.explorer.match_until_still(X, log_l)
 
     @property
     def _is_late(self) -> bool:
@@ -252,7 +288,8 @@ class Lookout:
             if host is not None:  # all that it has met was known beforehand, and so, most likely, where it is going
                 return _Ending("known region", host=host)
         known = found.index_of(explorer) if explorer.is_cold else None
-        if known is not None and found.accounts_for(known, *self._own(search)):
+        # What no region accounted for, and so was searched alone, has to be shown to be nothing new.
+        if known is not None and not search.alone and found.accounts_for(known, *self._own(search)):
             return _Ending("known region")
         if search.has_arrived(self._n_own):
             novelty = found.novelty(explorer, self.rng)
@@ -276,7 +313,8 @@ class Lookout:
         """Record how a look ended; the next begins here if it is its follow-up, or if there has to be another."""
         X, log_l = self._own(search)
         explorer = search.explorer if ending.host is None else self.found.explorers[ending.host]
-        look = Look(self._n_own, explorer.log_z + self.data.offset, ending.outcome)
+        start: Start = "prior" if search.from_prior else "point"
+        look = Look(self._n_own, explorer.log_z + self.data.offset, ending.outcome, start)
         self.found.record(look, search.explorer, ending.gain, ending.host)
         self.search = None
         affordable = len(self.data) + self.found.typical <= self.budget
@@ -290,8 +328,12 @@ class Lookout:
 
     @property
     def keeps_returning(self) -> bool:
-        """Whether the last looks have come back to known regions, but for trifles, and were enough to believe it."""
-        barren = takewhile(lambda look: look.outcome in ("known region", "negligible mass"), reversed(self.found.looks))
+        """Whether the last looks have come back to known regions, but for trifles, and were enough to believe it.
+
+        Looks round a point say nothing of the rest of the prior, and do not count.
+        """
+        looks = [look for look in self.found.looks if look.start == "prior" or look.outcome == "new region"]
+        barren = takewhile(lambda look: look.outcome in ("known region", "negligible mass"), reversed(looks))
         last = [look for look in barren if look.outcome == "known region"]
         spent = sum(look.n_evals for look in last)
         return len(last) >= RETURNS or (len(last) >= FEWER_RETURNS and spent > 0.5 * BARREN_SHARE * self.budget)

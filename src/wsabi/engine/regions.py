@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wsabi._linalg import NumericalError, square_distances
-from wsabi._types import Array, Indices
+from wsabi._types import Array, Indices, Mask
 from wsabi.engine.explorer import Explorer, total_log_mass
 from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
@@ -24,7 +24,7 @@ from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 from wsabi.warp import likelihood_moments
 
-__all__ = ["Region", "Regions", "carried_lengthscales", "inflation", "reach"]
+__all__ = ["Region", "Regions", "carried_lengthscales", "ground_of", "inflation", "is_part", "reach"]
 
 MAX_DATA = 400  # points per region's model, the nearest to its centre: the price of a fit grows with their cube
 TWIN = 1e-4  # two points closer than this, in sds of q, tell the model the same thing and spoil its conditioning
@@ -46,6 +46,28 @@ def reach(dim: int) -> float:
     certificate sees that and leaves the model out.
     """
     return math.sqrt(dim) + 4.0
+
+
+def is_part(known: Explorer, explorer: Explorer) -> bool:
+    """Whether an explorer within a known one's region has found a narrower one, of half its variance along the axes."""
+    return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)
+
+
+def ground_of(explorer: Explorer, explorers: Sequence[Explorer], X: Array) -> Mask:
+    """Which of X (N, D) are data of an explorer's surrogate: all but those in a narrower region inside its own.
+
+    A spike on a broad hill has a surrogate of its own. To that of the hill its points are errors of many nats, by which
+    the hill is lost.
+    """
+    bulk = math.sqrt(X.shape[1]) + 2.0
+    keep = np.ones(len(X), dtype=np.bool_)
+    for other in explorers:
+        if other is explorer or not is_part(explorer, other):
+            continue
+        wide, narrow = (each.frame.scaled(inflation(X.shape[1])) for each in (explorer, other))
+        if np.linalg.norm(wide.whiten(other.frame.mean[None, :])) < bulk:
+            keep &= np.linalg.norm(narrow.whiten(X), axis=1) > bulk
+    return keep
 
 
 @dataclass
@@ -204,14 +226,17 @@ class Regions:
             belief = None
         part.log_variance = -math.inf if belief is None else belief.log_var + 2.0 * part.log_weight
 
-    def relearnt(self, X: Array, log_l: Array) -> Regions:
+    def relearnt(self, X: Array, log_l: Array, rng: np.random.Generator) -> Regions:
         """The same with surrogates that have learnt their θ from all training data X (N, D), log ℓ (N,).
 
         While the run goes on θ is learnt as q is matched, which the last 15 % of the data may not have seen.
         """
-        return self.with_originals(
-            {part.family: part.explorer.relearnt(X, log_l) for part in self.parts if part.mirror is None}
-        )
+        learnt = {}
+        for part in self.parts:
+            if part.mirror is None:
+                mine = ground_of(part.explorer, self.explorers, X)
+                learnt[part.family] = part.explorer.relearnt(X[mine], log_l[mine], rng)
+        return self.with_originals(learnt)
 
     def with_originals(self, explorers: Mapping[int, Explorer]) -> Regions:
         """The same with another explorer for the first region of every family, and its reflections for the others."""
