@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
 BIN    := $(VENV)/bin
+# For test-kernels: what to run under, and arguments of pytest, such as  TESTS="-m sensitive"
+KERNELS ?= SkylakeX Haswell Prescott
+TESTS   ?=
 
 # One BLAS thread: timings are comparable and JOBS test processes do not fight over the cores.
 export OPENBLAS_NUM_THREADS := 1
@@ -12,16 +15,19 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test oldest lint types format bench study clean
+.PHONY: help demo test test-kernels oldest lint types format bench study clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.stamp-cli  ## the evidence of a small classification problem, live, beside its known value
 	$(BIN)/python examples/demo.py
 
 test: lint types  ## lint, types, tests with coverage, doctests, examples
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+test-kernels: $(VENV)/.stamp-test  ## the tests under each OpenBLAS kernel of KERNELS that this CPU can run
+	.ci/kernels "$(KERNELS)" $(BIN)/python -m pytest -n $(JOBS) $(TESTS)
 
 oldest: $(VENV)/oldest/.stamp-test  ## the tests with the oldest NumPy, SciPy and cma that are supported
 	$(VENV)/oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.15.*" "cma==3.3.*"
