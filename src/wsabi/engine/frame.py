@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
+from wsabi._linalg import NumericalError, cholesky
 from wsabi._types import Array
 from wsabi.engine.log_surrogate import Theta
 
 __all__ = ["Frame"]
+
+THIN = 1e-5  # width over the largest, below which its square has lost more than six digits in a covariance
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,18 @@ class Frame:
         return np.asarray(self.mean + (Y * self.widths) @ self.axes.T)
 
     def move(self, shift: Array, cov: Array) -> Frame:
-        """The frame whose standard normal is N(shift, cov) in this one's coordinates."""
+        """The frame whose standard normal is N(shift, cov) in this one's coordinates.
+
+        With cov = LLᵀ and F = axes·widths, the new widths are the singular values of FL, or the square roots of the
+        eigenvalues of FLLᵀFᵀ. Eigenvalues are right to ε of the largest, so widths below √ε of the largest would be
+        round-off; singular values are right to ε of the largest themselves.
+        """
         factor = self.axes * self.widths
-        return Frame.of(self.mean + factor @ shift, factor @ cov @ factor.T)
+        mean = self.mean + factor @ shift
+        if np.min(self.widths) > THIN * np.max(self.widths):
+            return Frame.of(mean, factor @ cov @ factor.T)
+        axes, widths, _ = np.linalg.svd(factor @ cholesky(cov))
+        return Frame(mean, axes[:, ::-1], widths[::-1])
 
     def scaled(self, variance: float) -> Frame:
         """The same with all variances multiplied."""
