@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["DEFAULT_TOL", "checked_budget", "checked_tol", "default_budget", "whole_number"]
+__all__ = [
+    "DEFAULT_TOL",
+    "MANY_DIMENSIONS",
+    "checked_budget",
+    "checked_tol",
+    "default_budget",
+    "n_coefficients",
+    "whole_number",
+]
 
 DEFAULT_TOL = 0.05  # of log Z: far below the factor of three that moves anyone's judgement of two models
+
+# Number of dimensions above which the sizes of the adaptive engine's surrogates follow the number of coefficients of a
+# quadratic. Up to 20 dimensions there are at most 231 of them, and the fixed sizes are enough.
+MANY_DIMENSIONS = 20
+
+
+def n_coefficients(dim: int) -> int:
+    """Number of coefficients of a quadratic in ``dim`` dimensions, (D + 1)(D + 2)/2."""
+    return (dim + 1) * (dim + 2) // 2
 
 
 def default_budget(dim: int, *, adaptive: bool) -> int:
