@@ -11,7 +11,7 @@ from scipy import stats
 
 from wsabi._linalg import NumericalError
 from wsabi.engine import log_surrogate
-from wsabi.engine.log_surrogate import OFFSET_SD, SLOPE_SD, LogSurrogate, Theta, fit_log_surrogate
+from wsabi.engine.log_surrogate import OFFSET_SD, SLOPE_SD, LogSurrogate, Theta, Trend, fit_log_surrogate
 
 TEMPERATURE = 3.0
 
@@ -374,3 +374,27 @@ def test_theta_is_carried_over_when_interactions_come_and_go() -> None:
         fewer = fit_log_surrogate(Y, values, noise, temperature=TEMPERATURE, theta=with_all, **options).theta
         expected = [with_all.lengths, with_all.sides[:n].ravel(), with_all.scales[: 2 + n]]
         assert_array_equal(fewer.vector, np.concatenate(expected))
+
+
+def test_a_trend_is_the_prior_mean() -> None:
+    """The same as a surrogate of the values less the trend, with the trend added; also with data that join later."""
+    dim = 3
+    Y, values, noise = data(dim)
+    rng = np.random.default_rng(9)
+    curvature = rng.standard_normal((dim, dim))
+    trend = Trend(0.7, rng.standard_normal(dim), curvature @ curvature.T)
+    arguments = {"temperature": TEMPERATURE, "turn": a_turn(dim), "n_interactions": 2, "theta": a_theta(dim)}
+    P = rng.standard_normal((5, dim))
+    expected = [0.7 + p @ trend.slope - 0.5 * p @ trend.curvature @ p for p in P]
+    assert_allclose(trend(P), expected)
+    first = fit_log_surrogate(Y[:8], values[:8], noise[:8], learn=False, trend=trend, **arguments)
+    with_trend = first.extended(Y[8:], values[8:], noise[8:])
+    rest = fit_log_surrogate(Y[:8], values[:8] - trend(Y[:8]), noise[:8], learn=False, **arguments)
+    without = rest.extended(Y[8:], values[8:] - trend(Y[8:]), noise[8:])
+    mean, variance = with_trend.predict(P)
+    assert_allclose(mean, without.predict(P)[0] + expected)
+    assert_allclose(with_trend.mean(P), mean)
+    assert_array_equal(variance, without.predict(P)[1])
+    groups = [np.array([0]), np.array([1, 3])]
+    means, _ = with_trend.predict_without(P, groups, 4)
+    assert_allclose(means, without.predict_without(P, groups, 4)[0] + expected)

@@ -24,6 +24,7 @@ from wsabi.engine.explorer import (
 )
 from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search
+from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.measures import Gaussian
 
 
@@ -117,6 +118,30 @@ def test_q_matched_to_a_gaussian_in_thirty_dimensions_stays_that_gaussian(monkey
     shift, factor, log_mass = explorer._matched_moments(0.0)
     assert divergence(shift, factor) < 0.02 * dim
     assert abs(log_mass - 0.5 * dim * math.log(2.0 * math.pi)) < 0.5
+
+
+def test_what_gradients_have_said_of_the_curvature_is_the_surrogates_trend() -> None:
+    """A Gaussian likelihood is known from the summit of ℓπ, whatever q is; and so is its mirror image."""
+    dim, rng = 4, np.random.default_rng(0)
+    A = rng.standard_normal((dim, 2 * dim))
+    precision, centre = A @ A.T, rng.standard_normal(dim)
+    cov = np.linalg.inv(precision + np.eye(dim))
+    explorer = Explorer(Gaussian(np.zeros(dim)), rng)
+    explorer.summit = Frame.of(cov @ precision @ centre, cov)
+    explorer.frame = Frame.of(rng.standard_normal(dim), 0.3 * np.eye(dim) + 0.1)
+    X = explorer.frame.colour(rng.standard_normal((dim + 2, dim)))
+
+    def log_l(u: np.ndarray) -> np.ndarray:
+        return np.asarray(-0.5 * np.einsum("nd,de,ne->n", u - centre, precision, u - centre))
+
+    explorer.fit(X, log_l(X), learn=True)
+    P = explorer.frame.colour(2.0 * rng.standard_normal((20, dim)))
+    assert_allclose(explorer.mean_log_likelihood(P), np.minimum(log_l(P), explorer.top + 1.0), atol=0.1)
+    mirror = Mirror.of(dim, ((0, 1),), [2])
+    image = reflected(explorer, mirror)
+    assert_allclose(image.mean_log_likelihood(mirror.image(P)), explorer.mean_log_likelihood(P))
+    image.fit(mirror.image(X), log_l(X))
+    assert_allclose(image.mean_log_likelihood(mirror.image(P)), explorer.mean_log_likelihood(P), atol=0.1)
 
 
 def test_walls_keep_a_surrogate_of_many_data_from_rising_again() -> None:

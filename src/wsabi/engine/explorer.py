@@ -21,7 +21,7 @@ from wsabi._types import Array, Indices
 from wsabi.engine.border import Border, fit_border
 from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import LEAST_DIMENSION
-from wsabi.engine.log_surrogate import STEPS, LogSurrogate, fit_log_surrogate
+from wsabi.engine.log_surrogate import STEPS, LogSurrogate, Trend, fit_log_surrogate
 from wsabi.engine.relief import relative_variance, relief
 from wsabi.engine.students import Students, truncated
 from wsabi.limits import MANY_DIMENSIONS, n_coefficients
@@ -99,6 +99,7 @@ class Explorer:
     doubt : the surrogate's predictive sd of log ℓ^(1/t), averaged over its tempered posterior.
     top, top_joint : the best log ℓ and the best log ℓπ among its data.
     depth : nats below the best from which on data count as noisy.
+    summit : N(μ, A⁻¹) with the mode μ of ℓπ and its curvature A there, where gradients have found them; else None.
     border : between its data and those of zero likelihood; None where there are none of those.
     """
 
@@ -115,6 +116,7 @@ class Explorer:
         self.surrogate: LogSurrogate | None = None
         self._learnt_n = 0  # data when θ was last learnt, hot or cold as the search is
         self.top = self.top_joint = self.depth = 0.0
+        self.summit: Frame | None = None
         self.border: Border | None = None
 
     # -- the surrogate ------------------------------------------------------------------------------------------------
@@ -162,6 +164,7 @@ class Explorer:
             theta=theta,
             learn=learn,
             steps=steps,
+            trend=self._trend(),
         )
         if learn:
             self._learnt_n = len(feasible)
@@ -171,6 +174,17 @@ class Explorer:
         self.top, self.top_joint = top, float(np.max(log_p[keep]))
         length = self.border.length if self.border is not None else None
         self.border = fit_border(Y[keep], blocked, length, learn=learn) if len(blocked) else None
+
+    def _trend(self) -> Trend | None:
+        """What is known of log ℓ from its curvature at the summit, in coordinates of q; None where there is no summit.
+
+        With N(μ, A⁻¹) the summit and N(m, S) the prior, −½(u − μ)ᵀA(u − μ) + ½(u − m)ᵀS⁻¹(u − m).
+        """
+        if self.summit is None:
+            return None
+        b, B = self.frame.seen_from(self.summit)
+        c, C = self.frame.seen_from(Frame.of(self.measure.mean, self.measure.cov))
+        return Trend(0.5 * float(c @ c - b @ b), C.T @ c - B.T @ b, B.T @ B - C.T @ C)
 
     def _turn(self, temperature: float) -> Array | None:
         """Axes of the interactions, (D, D), or None: a hot search asks for a direction, which it has without them."""

@@ -83,6 +83,10 @@ class Frame:
         """The same with all variances multiplied."""
         return Frame(self.mean, self.axes, math.sqrt(variance) * self.widths)
 
+    def seen_from(self, other: Frame) -> tuple[Array, Array]:
+        """b (D,) and B (D, D) with y' = b + By, y' the other frame's coordinates of what is y in this one's."""
+        return other.whiten(self.mean[None, :])[0], (other.axes / other.widths).T @ (self.axes * self.widths)
+
     @property
     def sds(self) -> Array:
         """Standard deviation of each parameter under q, (D,)."""

@@ -29,7 +29,7 @@ from wsabi._linalg import (
 from wsabi._types import Array, Indices
 from wsabi.engine.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
 
-__all__ = ["STEPS", "LogSurrogate", "Theta", "fit_log_surrogate"]
+__all__ = ["STEPS", "LogSurrogate", "Theta", "Trend", "fit_log_surrogate"]
 
 # Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
 # 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth of it.
@@ -90,6 +90,19 @@ class Theta:
 
 
 @dataclass(frozen=True)
+class Trend:
+    """A quadratic a + b·y − ½ yᵀHy that is known beforehand: the prior mean of the Gaussian process."""
+
+    constant: float
+    slope: Array
+    curvature: Array
+
+    def __call__(self, P: Array) -> Array:
+        """Its values, (M,), at P (M, D)."""
+        return np.asarray(self.constant + P @ self.slope - 0.5 * np.einsum("md,md->m", P @ self.curvature, P))
+
+
+@dataclass(frozen=True)
 class LogSurrogate:
     """Posterior of log ℓ − top given values at Y, in whitened coordinates.
 
@@ -105,6 +118,7 @@ class LogSurrogate:
     temperature : t, the unit of the values.
     turn : (D, D) matrix from y to the parameters, u = turn·y, each in units of its own sd under q; None without
         interactions.
+    trend : prior mean of log ℓ − top; None is zero. ``weights`` are K⁻¹(values − trend).
     """
 
     Y: Array
@@ -113,6 +127,7 @@ class LogSurrogate:
     theta: Theta
     temperature: float
     turn: Array | None
+    trend: Trend | None = None
 
     def _kernel(self, P: Array) -> Array:
         """k(p_m, y_n), (M, N)."""
@@ -149,7 +164,11 @@ class LogSurrogate:
 
     def mean(self, P: Array) -> Array:
         """Predictive mean, (M,), at P (M, D)."""
-        return self._kernel(P) @ self.weights
+        return self._with_trend(self._kernel(P) @ self.weights, P)
+
+    def _with_trend(self, values: Array, P: Array) -> Array:
+        """Values (M,) at P (M, D), plus the trend there."""
+        return values if self.trend is None else values + self.trend(P)
 
     def predict(self, P: Array) -> tuple[Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D)."""
@@ -162,7 +181,7 @@ class LogSurrogate:
         V = multiply_lower(self._inverse, k.T)
         explained = np.einsum("mn,mn->m", V.T, V.T)
         # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
-        return k @ self.weights, np.maximum(self._prior_variance(P) - explained, 1e-8), V
+        return self._with_trend(k @ self.weights, P), np.maximum(self._prior_variance(P) - explained, 1e-8), V
 
     def covariances(self, P: Array, last: int) -> tuple[Array, Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D), and the covariances with the R last of P, (M, R)."""
@@ -203,6 +222,7 @@ class LogSurrogate:
         L = np.zeros((n + rows, n + rows), order="F")
         L[:n, :n], L[n:, :n], L[n:, n:] = self.L, S, cholesky(K - S @ S.T)
         half = self.L.T @ self.weights  # L⁻¹ of the old values
+        values = values if self.trend is None else values - self.trend(Y)
         half = np.concatenate([half, solve_lower(L[n:, n:], values - S @ half)])
         return replace(self, Y=np.concatenate([self.Y, Y]), L=L, weights=solve_upper(L, half))
 
@@ -391,16 +411,19 @@ def fit_log_surrogate(
     theta: Theta | None = None,
     learn: bool = True,
     steps: int = STEPS,
+    trend: Trend | None = None,
 ) -> LogSurrogate:
     """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
 
-    ``turn`` (D, D) takes y to the parameters; without it there are no interactions, with it ``n_interactions``.
+    ``turn`` (D, D) takes y to the parameters; without it there are no interactions, with it ``n_interactions``. With a
+    ``trend`` the Gaussian process is that of the values less the trend.
 
     Raises
     ------
     NumericalError
         If the kernel matrix cannot be factored.
     """
+    values = values if trend is None else values - trend(Y)
     data = _Data.of(Y, values, noise, temperature, turn, n_interactions)
     if theta is not None:
         theta = theta.with_parts_of(data.theta_mean)
@@ -408,4 +431,4 @@ def fit_log_surrogate(
         theta = _learn(data, theta, steps)
     L = _factor(data, theta)
     weights = solve_upper(L, solve_lower(L, values))
-    return LogSurrogate(Y, L, weights, theta, temperature, turn)
+    return LogSurrogate(Y, L, weights, theta, temperature, turn, trend)

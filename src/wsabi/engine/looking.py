@@ -143,7 +143,7 @@ class Search:
         """Go on with an explorer that has seen nothing yet; a climbed one keeps its q."""
         fresh = Explorer(self.measure, self.explorer.rng, greedy=self.explorer.greedy)
         if self.climbed or not self.from_prior:
-            fresh.frame = self.explorer.frame
+            fresh.frame, fresh.summit = self.explorer.frame, self.explorer.summit
         self.explorer = fresh
         self._matched_at, self._calm_since, self._cold_since = 0, None, None
 

@@ -18,6 +18,7 @@ from wsabi.engine.found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
 from wsabi.engine.frame import Frame
 from wsabi.engine.images import Images
 from wsabi.engine.looking import Search, look_limit
+from wsabi.limits import MANY_DIMENSIONS
 from wsabi.measures import Measure
 from wsabi.result import Look, Outcome, Start
 
@@ -140,6 +141,9 @@ class Lookout:
         if summit is not None:
             with contextlib.suppress(NumericalError):  # a ridge too thin for numbers: the look goes on from its points
                 search.start_from(summit, self.rng)
+                # The curvature has as many numbers as the surrogate would need evaluations to learn it.
+                if self.measure.dim > MANY_DIMENSIONS:
+                    search.explorer.summit = search.explorer.frame
         return True
 
     @property

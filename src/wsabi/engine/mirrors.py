@@ -88,6 +88,7 @@ def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
     """The explorer of the mirror image of a region: the same surrogate, in the coordinates of the image of q."""
     image = copy.copy(explorer)
     image.frame = mirror.image_of(explorer.frame)
+    image.summit = None if explorer.summit is None else mirror.image_of(explorer.summit)
     known = explorer.surrogate
     if known is not None and known.turn is not None:
         turn = image.frame.turn
