@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi.limits import checked_budget, checked_tol, default_budget, whole_number
+from wsabi.evaluate import LikelihoodError
+from wsabi.limits import (
+    MANY_DIMENSIONS,
+    checked_budget,
+    checked_tol,
+    default_budget,
+    n_coefficients,
+    too_few_evaluations,
+    whole_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,3 +80,50 @@ def test_a_run_without_a_budget_plans_for_the_usual_one(measure: Any, budget: in
     assert (result.n_evals, set(planned)) == (12, {budget})
     if measure == "adaptive":
         assert integrator._model.budget == budget  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("dim", "coefficients"), [(1, 3), (2, 6), (20, 231), (30, 496)])
+def test_the_coefficients_of_a_quadratic(dim: int, coefficients: int) -> None:
+    """A constant, D slopes and D(D + 1)/2 curvatures."""
+    assert n_coefficients(dim) == coefficients == 1 + dim + dim * (dim + 1) // 2
+
+
+@pytest.mark.parametrize(("dim", "budget"), [(1, 1), (10, 20), (MANY_DIMENSIONS, 1), (30, 558), (30, 3200), (25, 403)])
+def test_evaluations_that_may_be_enough(dim: int, budget: int) -> None:
+    """In few dimensions nothing is said; in many a quadratic and the first design, 496 + 62 in 30-D, are enough."""
+    assert too_few_evaluations(dim, budget) is None
+
+
+def test_evaluations_that_cannot_be_enough() -> None:
+    message = too_few_evaluations(30, 557)
+    assert message is not None
+    for part in ("30 dimensions", "about 560 evaluations", "496 coefficients", "this run has 557", "gradients"):
+        assert part in message
+
+
+class _FirstEvaluationError(Exception):
+    pass
+
+
+def _stop(x: np.ndarray) -> float:
+    raise _FirstEvaluationError
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dim", "arguments", "is_too_few"),
+    [
+        (30, {"budget": 400}, True),
+        (30, {"budget": 400, "grad": _stop}, False),
+        (30, {}, False),
+        (30, {"max_seconds": 60.0}, False),
+        (30, {"budget": 400, "settings": wsabi.Settings(measure="prior")}, False),
+        (20, {"budget": 40}, False),
+    ],
+)
+def test_a_run_with_too_few_evaluations_says_so_before_the_first(
+    dim: int, arguments: dict[str, Any], is_too_few: bool
+) -> None:
+    error: type[Exception] = wsabi.EvidenceWarning if is_too_few else LikelihoodError
+    with pytest.raises(error, match="30 dimensions need" if is_too_few else None):
+        wsabi.integrate(_stop, wsabi.Gaussian(np.zeros(dim)), rng=0, **arguments)

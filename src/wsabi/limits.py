@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
     "checked_tol",
     "default_budget",
     "n_coefficients",
+    "too_few_evaluations",
     "whole_number",
 ]
 
@@ -24,6 +27,23 @@ MANY_DIMENSIONS = 20
 def n_coefficients(dim: int) -> int:
     """Number of coefficients of a quadratic in ``dim`` dimensions, (D + 1)(D + 2)/2."""
     return (dim + 1) * (dim + 2) // 2
+
+
+def too_few_evaluations(dim: int, budget: int) -> str | None:
+    """Why ``budget`` evaluations without gradients cannot be enough in so many dimensions; None where they may be.
+
+    The surrogate of log ℓ has to learn a quadratic, beside the 2D + 2 points of the first design, which are spread over
+    the prior and say little about the posterior. Up to MANY_DIMENSIONS nothing is said: likelihoods as broad as the
+    prior were right there with half as many evaluations, and the error bar tells when they were not.
+    """
+    needed = n_coefficients(dim) + 2 * dim + 2
+    if dim <= MANY_DIMENSIONS or budget >= needed:
+        return None
+    return (
+        f"{dim} dimensions need at least about {math.ceil(needed / 10) * 10} evaluations to learn the "
+        f"{n_coefficients(dim)} coefficients of a quadratic log-likelihood, and this run has {budget}: log Z may be "
+        "far off, and its error bar too small. Use a larger budget or gradients (grad=)."
+    )
 
 
 def default_budget(dim: int, *, adaptive: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from wsabi.errors import announce
 from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
 from wsabi.evaluate import LikelihoodError, bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.kernels import SquaredExponential
-from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, whole_number
+from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, too_few_evaluations, whole_number
 from wsabi.priors import LogDensity, as_prior
 from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Reason, Record, Result
@@ -345,6 +346,9 @@ class Integrator:
         if isinstance(self._model, AdaptiveModel):
             tol = DEFAULT_TOL if tol is None else tol
             self._model.plan(min(total, self.n_evals + self._usual_budget) if budget is None else total, tol)
+            too_few = too_few_evaluations(self._chart.dim, total) if grad is None else None
+            if too_few is not None:
+                warnings.warn(too_few, EvidenceWarning, stacklevel=2)
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
         deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
 
