@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -348,7 +347,7 @@ class Integrator:
             self._model.plan(min(total, self.n_evals + self._usual_budget) if budget is None else total, tol)
             too_few = too_few_evaluations(self._chart.dim, total) if grad is None else None
             if too_few is not None:
-                warnings.warn(too_few, EvidenceWarning, stacklevel=2)
+                announce([too_few], stacklevel=4)
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
         deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
 
