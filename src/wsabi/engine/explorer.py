@@ -61,6 +61,9 @@ HOLLOW = 6  # dimensions from which on fewer than a tenth of a Gaussian's draws 
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e60  # nats below the best: what lies further down counts as this far, and no fourth power of it overflows
 MATCHES = 30  # at most, without new data: q shrinks threefold in each, and priors are rarely 3^30 posteriors wide
+# Nats: above MANY_DIMENSIONS, a surrogate whose predictive sd under the matched q is below this does not extrapolate,
+# and q may grow as it says. Growing to twice the volume at a time would take a q that is too thin tens of steps.
+KNOWN = 0.5
 LEARN_GROWTH = 1.1  # of the data, after which θ is learnt anew: that takes a score of factorisations, and θ is slow
 IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
 
@@ -292,14 +295,16 @@ class Explorer:
         if self.doubt > IGNORANT:
             shift, factor, log_mass = self._matched_moments(4.0 * CAUTION)
         # One step moves q by no more than its own size, stretches it no more than threefold along an axis, and no more
-        # than doubles its volume: beyond, the surrogate was extrapolating.
+        # than doubles its volume: beyond, the surrogate was extrapolating. In many dimensions its volume may grow where
+        # the surrogate knows log ℓ there.
         dim = self.measure.dim
         reach = 2.0 * math.sqrt(dim) / max(float(np.linalg.norm(shift)), 1e-12)
         shift = min(1.0, reach) * shift
         values, vectors = np.linalg.eigh(factor @ factor.T)
         values = np.clip(values, 1.0 / 9.0, 9.0)
         growth = 0.5 * float(np.log(values).sum())
-        if growth > math.log(2.0):
+        extrapolates = dim <= MANY_DIMENSIONS or self.doubt > KNOWN
+        if extrapolates and growth > math.log(2.0):
             values = np.where(values > 1.0, values ** (math.log(2.0) / growth), values)
         cov = (vectors * values) @ vectors.T
         self.log_z = log_mass + self.top / self.temperature + self.frame.log_det
