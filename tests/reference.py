@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from wsabi._types import Array
 from wsabi.gp import GP
 from wsabi.kernels import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.warp import Method, likelihood_covariance, likelihood_moments
 
 
@@ -39,10 +39,13 @@ def quadrature(measure: Measure, order: int) -> tuple[Array, Array]:
         nodes, weights = np.polynomial.hermite_e.hermegauss(order)
         points, products = _tensor(nodes, weights / weights.sum(), measure.dim)
         return measure.mean + points @ np.linalg.cholesky(measure.cov).T, products
-    assert isinstance(measure, Uniform)
+    assert isinstance(measure, Bounded)
     nodes, weights = np.polynomial.legendre.leggauss(order)
     points, products = _tensor(nodes, weights / 2.0, measure.dim)
-    return measure.mean + 0.5 * (measure.high - measure.low) * points, products
+    if isinstance(measure, Polynomial):
+        columns = zip(points.T, measure.coefficients, strict=True)
+        products = products * np.prod([np.polyval(c[::-1], 0.5 * (x + 1.0)) for x, c in columns], axis=0)
+    return 0.5 * (measure.low + measure.high) + 0.5 * (measure.high - measure.low) * points, products
 
 
 def kernel_mean(kernel: SquaredExponential, measure: Measure, X: Array, order: int) -> Array:
@@ -158,6 +161,10 @@ def exact_kernel_mean(kernel: SquaredExponential, gaussian: Gaussian, x: Array) 
 # The Gaussian process and the moments of Z, straight from their definitions.
 
 
+# Positive throughout; zero at the upper end, with a slope of zero; zero at the lower end, cubic.
+POLYNOMIALS = [[0.2, 1.0, -0.7], [1.0, -2.0, 1.0], [0.0, 1.0, 0.5, -1.2]]
+
+
 def make_measure(kind: str, dim: int, seed: int = 0) -> Measure:
     """A measure off the origin with unequal standard deviations near one and, where it can have one, a full Σ."""
     rng = np.random.default_rng([seed, dim])
@@ -165,6 +172,9 @@ def make_measure(kind: str, dim: int, seed: int = 0) -> Measure:
     if kind == "box":
         half = rng.uniform(1.2, 2.0, dim)
         return Uniform(mean - half, mean + half)
+    if kind == "polynomial":
+        half = rng.uniform(1.2, 2.0, dim)
+        return Polynomial(mean - half, mean + half, POLYNOMIALS[:dim])
     factors = rng.standard_normal((2, dim, dim)) * 0.4 + 0.8 * np.eye(dim)
     covs = [A @ A.T for A in factors]
     if kind == "gaussian":

@@ -15,7 +15,7 @@ from wsabi.measures import Measure
 from wsabi.warp import Method, likelihood_covariance
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
-KINDS = ("gaussian", "mixture", "box")
+KINDS = ("gaussian", "mixture", "box", "polynomial")
 
 
 def make_gp(measure: Measure, n: int = 6, pending: int = 2) -> GP:

@@ -21,9 +21,9 @@ PACKAGE = ROOT / "src" / "wsabi"
 # named here has no line of its own: it is judged by what it reaches and by who reaches it.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_types",),
-    ("_linalg", "_logspace"),
-    ("kernels", "measures"),
-    ("embeddings", "box_embeddings", "gp", "fit"),
+    ("_linalg", "_logspace", "_checks"),
+    ("kernels", "measures", "polynomial"),
+    ("embeddings", "box_embeddings", "polynomial_embeddings", "gp", "fit"),
     ("warp",),
     ("integral",),
     ("acquisition", "lookahead", "maximise"),

@@ -15,10 +15,10 @@ import reference
 from wsabi import embeddings
 from wsabi._types import Array
 from wsabi.kernels import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 Problem = tuple[SquaredExponential, Measure, Array, Array]
-KINDS = ("gaussian", "mixture", "box")
+KINDS = ("gaussian", "mixture", "box", "polynomial")
 EPS = np.finfo(float).eps
 
 
@@ -44,6 +44,8 @@ def make_problem(kind: str, dim: int, seed: int = 0, n: int = 4, lengths: tuple[
     else:
         half = rng.uniform(0.7, 2.0, dim)
         measure = Uniform(mean - half, mean + half)
+        if kind == "polynomial":
+            measure = Polynomial(measure.low, measure.high, [reference.POLYNOMIALS[d % 3] for d in range(dim)])
     return kernel, measure, mean + 1.5 * rng.standard_normal((n, dim)), mean + 1.5 * rng.standard_normal((3, dim))
 
 
@@ -241,7 +243,8 @@ def moved(measure: Measure, scale: Array, shift: Array) -> Measure:
     if isinstance(measure, GaussianMixture):
         parts = [moved(c, scale, shift) for c in measure.components]
         return GaussianMixture(measure.weights, np.stack([p.mean for p in parts]), [p.cov for p in parts])
-    return Uniform(scale * measure.low + shift, scale * measure.high + shift)
+    low, high = scale * measure.low + shift, scale * measure.high + shift
+    return Uniform(low, high) if isinstance(measure, Uniform) else Polynomial.of_densities(low, high, measure.densities)
 
 
 @given(problems, st.floats(-10.0, 10.0))
@@ -266,7 +269,9 @@ def test_measure_far_from_the_origin_loses_nothing(kind: str) -> None:
     elif isinstance(measure, Gaussian):
         measure = Gaussian(np.round(measure.mean * 2**20) / 2**20, measure.cov)
     else:
-        measure = Uniform(np.round(measure.low * 2**20) / 2**20, np.round(measure.high * 2**20) / 2**20)
+        low, high = np.round(measure.low * 2**20) / 2**20, np.round(measure.high * 2**20) / 2**20
+        measure = moved(measure, (high - low) / (measure.high - measure.low), np.zeros(2))
+        measure = moved(measure, ones, low - measure.low)
     far = all_forms(kernel, moved(measure, ones, 2.0**20 * ones), X + 2.0**20, Y + 2.0**20)
     assert_same(far, all_forms(kernel, measure, X, Y), rtol=1e-12)
 
@@ -340,5 +345,5 @@ def test_bad_input_is_named() -> None:
     class Other:
         dim = 2
 
-    with pytest.raises(TypeError, match="measure must be a Gaussian, GaussianMixture or Uniform; got Other"):
+    with pytest.raises(TypeError, match="measure must be a Gaussian, GaussianMixture, Uniform or Polynomial; got"):
         embeddings.kernel_variance(kernel, Other())  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from wsabi.measures import Gaussian, Measure
 from wsabi.warp import Method, latent_values, likelihood_moments, offset
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
-KINDS = ("gaussian", "mixture", "box")
+KINDS = ("gaussian", "mixture", "box", "polynomial")
 # Quadrature orders, Q^D nodes and all pairs of them, and the length-scales for which they have converged.
 ORDERS = {1: (50, 70), 2: (30, 36), 3: (11, 13)}
 LENGTHS = {1: (1.0, 1.5), 2: (2.0, 3.0), 3: (4.0, 6.0)}
@@ -160,10 +160,12 @@ def test_units_do_not_matter(method: Method, kind: str) -> None:
 
 def scaled(measure: Measure, unit: float) -> Measure:
     """The same measure with x in units ``unit`` times smaller."""
-    from wsabi.measures import GaussianMixture, Uniform
+    from wsabi.measures import GaussianMixture, Polynomial, Uniform
 
     if isinstance(measure, Uniform):
         return Uniform(measure.low * unit, measure.high * unit)
+    if isinstance(measure, Polynomial):
+        return Polynomial(measure.low * unit, measure.high * unit, measure.coefficients)
     if isinstance(measure, GaussianMixture):
         parts = measure.components
         return GaussianMixture(measure.weights, [c.mean * unit for c in parts], [c.cov * unit**2 for c in parts])

@@ -229,6 +229,7 @@ def test_a_transform_has_no_place_for_foreign_points_but_takes_its_own() -> None
 PRIORS: dict[str, Any] = {
     "gaussian": wsabi.Gaussian([0.3, -7.1], [2.3, 0.7]),
     "uniform": wsabi.Uniform([0.1, 0.2], [1.3, 2.9]),
+    "polynomial": wsabi.Polynomial([0.1, 0.2], [1.3, 2.9], [0.0, 1.0, -1.0]),
     "list": [(0.1, 1.3), (0.2, 2.9)],
     "transform": wsabi.Transform(lambda c: 2.0 * c - 1.0, 2),
 }

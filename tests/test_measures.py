@@ -12,9 +12,9 @@ from scipy import stats
 
 import reference
 from wsabi._types import Array
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
-KINDS = ("gaussian", "mixture", "box")
+KINDS = ("gaussian", "mixture", "box", "polynomial")
 
 
 def scipy_log_pdf(measure: Measure, X: Array) -> Array:
@@ -23,6 +23,10 @@ def scipy_log_pdf(measure: Measure, X: Array) -> Array:
     if isinstance(measure, GaussianMixture):
         terms = [w * np.exp(scipy_log_pdf(c, X)) for w, c in zip(measure.weights, measure.components, strict=True)]
         return np.asarray(np.log(np.sum(terms, axis=0)))
+    if isinstance(measure, Polynomial):
+        columns = zip(((X - measure.low) / (measure.high - measure.low)).T, measure.coefficients, strict=True)
+        values = np.prod([np.polyval(c[::-1], t) for t, c in columns], axis=0)
+        return np.asarray(np.log(values / np.prod(measure.high - measure.low)))
     return np.asarray(stats.uniform(measure.low, measure.high - measure.low).logpdf(X).sum(axis=1))
 
 

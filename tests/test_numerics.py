@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import integrate, stats
 
 import wsabi
 from wsabi.result import Result
@@ -57,6 +58,19 @@ def cube_to_axes(c: np.ndarray) -> np.ndarray:
     return np.stack([stats.norm(0.2, 1.5).ppf(c[..., 0]), -2.0 + 5.0 * c[..., 1]], axis=-1)
 
 
+def under_polynomial(low: float, high: float, density: Callable[[float], float], axis: int) -> float:
+    """log of the mean of one axis of the bump under a density of t = (x − low)/(high − low) on [low, high]."""
+
+    def integrand(t: float) -> float:
+        return density(t) * math.exp(-0.5 * ((low + (high - low) * t - CENTRE[axis]) / WIDTH) ** 2)
+
+    return math.log(integrate.quad(integrand, 0.0, 1.0, epsabs=1e-12)[0])
+
+
+POLYNOMIAL_TRUTH = under_polynomial(-2.0, 3.0, lambda t: (1.0 + 0.5 * t) / 1.25, 0) + under_polynomial(
+    -3.0, 1.0, lambda t: 6.0 * t * (1.0 - t), 1
+)
+
 ARRAY_PRIORS: dict[str, tuple[Any, float]] = {
     "gaussian": (GAUSSIAN, TRUTH),
     "mixture": (
@@ -69,6 +83,7 @@ ARRAY_PRIORS: dict[str, tuple[Any, float]] = {
     "uniform": (
         wsabi.Uniform([-2.0, -3.0], [3.0, 1.0]), under_uniform(-2.0, 3.0, 0) + under_uniform(-3.0, 1.0, 1),
     ),
+    "polynomial": (wsabi.Polynomial([-2.0, -3.0], [3.0, 1.0], [[1.0, 0.5], [0.0, 1.0, -1.0]]), POLYNOMIAL_TRUTH),
     "list": (list(AXES), AXES_TRUTH),
     "independent": (wsabi.Independent(amp=AXES[0], tau=AXES[1]), AXES_TRUTH),
     "transform": (wsabi.Transform(cube_to_axes, 2), AXES_TRUTH),

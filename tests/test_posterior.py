@@ -17,7 +17,7 @@ from wsabi.gp import condition
 from wsabi.importance import Student, resample
 from wsabi.integral import moments
 from wsabi.kernels import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.measures import Bounded, Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.posterior import LowSampleSizeWarning, Posterior
 from wsabi.priors import Independent, LogDensity, Transform
 from wsabi.quadratic import QuadraticDensity, truncated_moments
@@ -25,6 +25,7 @@ from wsabi.warp import latent_values
 from wsabi.weighted_samples import WeightedSamples
 
 METHODS = ("wsabi-l", "wsabi-m", "bq")
+KINDS = ("gaussian", "mixture", "box", "polynomial")
 LOG_L_MAX = -3.0  # what the scaled likelihood of these tests was divided by
 
 
@@ -40,7 +41,8 @@ def prior(kind, dim):
         return Gaussian(mean, covariance(dim))
     if kind == "mixture":
         return GaussianMixture([0.3, 0.7], [mean, mean + 0.8], [covariance(dim), 0.5 * np.eye(dim)])
-    return Uniform(mean - 1.5, mean + np.array([0.5, 1.0, 2.0])[:dim])
+    low, high = mean - 1.5, mean + np.array([0.5, 1.0, 2.0])[:dim]
+    return Polynomial(low, high, reference.POLYNOMIALS[:dim]) if kind == "polynomial" else Uniform(low, high)
 
 
 def likelihood(U):
@@ -81,7 +83,7 @@ def rule(measure, order):
     Box: Gauss-Legendre. Gaussians: the trapezium rule on ±8 sd, whose error for a bump of sd s is exp(−2π²s²/h²): below
     1e-12 for h = 0.4 and every s ≥ 0.5 met here, where Gauss-Hermite of order 70 gives 1e-8.
     """
-    if isinstance(measure, Uniform):
+    if isinstance(measure, Bounded):
         return reference.quadrature(measure, order)
     if isinstance(measure, GaussianMixture):
         rules = [rule(component, order) for component in measure.components]
@@ -118,7 +120,7 @@ def legendre(low, high, panels, order=40):
     return (0.5 * (ends[1:] + ends[:-1])[:, None] + half * nodes).ravel(), (half * weights).ravel()
 
 
-CASES = [(kind, dim, method) for kind in ("gaussian", "mixture", "box") for dim in (1, 2, 3) for method in METHODS]
+CASES = [(kind, dim, method) for kind in KINDS for dim in (1, 2, 3) for method in METHODS]
 
 
 @pytest.mark.parametrize(("kind", "dim", "method"), CASES)
@@ -153,7 +155,7 @@ def test_moments_and_mass_under_a_measure_off_centre(kind, dim):
     assert_allclose(closed_cov, cov, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "mixture", "box"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("axis", [0, -1])
 def test_marginal_of_a_measure_off_centre(kind, dim, axis):
@@ -181,6 +183,10 @@ def given(part, axis, others, value):
     if isinstance(part, Uniform):
         weights = np.array([(part.low[axis] <= value <= part.high[axis]) / (part.high[axis] - part.low[axis])])
         rest = Uniform(part.low[others], part.high[others]) if others.any() else None
+    elif isinstance(part, Polynomial):
+        weights = np.exp(Polynomial(part.low[axis], part.high[axis], part.coefficients[axis]).log_pdf(nodes[:, [axis]]))
+        coefficients = [c for c, use in zip(part.coefficients, others, strict=True) if use]
+        rest = Polynomial(part.low[others], part.high[others], coefficients) if others.any() else None
     else:
         variance = part.cov[axis, axis]
         weights = np.array([stats.norm.pdf(value, part.mean[axis], np.sqrt(variance))])
@@ -200,7 +206,7 @@ def given(part, axis, others, value):
 def test_marginals_integrate_to_one_and_have_the_closed_form_moments(kind, dim, method):
     space = chart(prior(kind, dim))
     posterior = build(space, method)
-    reach = 1.0 if kind == "box" else 9.0
+    reach = 1.0 if kind in ("box", "polynomial") else 9.0
     shift, scale = space.affine
     for axis in range(dim):
         x, weights = legendre(shift[axis] - reach * scale[axis], shift[axis] + reach * scale[axis], 20)
@@ -217,7 +223,7 @@ def test_marginals_integrate_to_one_and_have_the_closed_form_moments(kind, dim, 
             assert_allclose(trapezoid(*posterior.marginal(axis)[::-1]), 1.0, rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "mixture", "box"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
 def test_log_density_is_the_model_over_z(kind, method):
     space = chart(prior(kind, 2))

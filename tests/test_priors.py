@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from wsabi.charts import chart
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.priors import Independent, LogDensity, Transform, as_prior, named_arguments
 
 FALSE_ALARM = 1e-6
@@ -39,6 +39,7 @@ def by_name(p):
 def test_prior_objects_are_returned_as_they_are():
     priors = [
         Gaussian([0.0, 1.0]), GaussianMixture([1.0, 2.0], [0.0, 3.0]), Uniform(0.0, [1.0, 2.0]),
+        Polynomial(0.0, 1.0, [0.0, 1.0]),
         Independent([(0, 1)]), Transform(stretch, 2), LogDensity(standard_normal_logpdf, Gaussian([0.0], 4.0)),
     ]  # fmt: skip
     assert all(as_prior(prior) is prior for prior in priors)

@@ -20,13 +20,13 @@ from wsabi._types import Array
 from wsabi.gp import condition
 from wsabi.integral import moments
 from wsabi.kernels import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Acquisition, Search, Settings
 from wsabi.warp import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
-KINDS = ("gaussian", "mixture", "box")
+KINDS = ("gaussian", "mixture", "box", "polynomial")
 LogL = Callable[[Array], Array]
 
 
@@ -45,6 +45,9 @@ def bump(measure: Measure, width: float = 1.0) -> tuple[LogL, float]:
     if isinstance(measure, Uniform):
         inside = stats.norm.cdf((measure.high - centre) / spread) - stats.norm.cdf((measure.low - centre) / spread)
         return log_l, float(np.log(inside * spread * math.sqrt(2 * math.pi) / (measure.high - measure.low)).sum())
+    if isinstance(measure, Polynomial):
+        nodes, weights = reference.quadrature(measure, 40)
+        return log_l, math.log(weights @ np.exp(log_l(nodes)))
     if isinstance(measure, GaussianMixture):
         return log_l, math.log(sum(w * under(c) for w, c in zip(measure.weights, measure.components, strict=True)))
     return log_l, math.log(under(measure))
@@ -314,6 +317,8 @@ def test_units_do_not_matter(kind: str) -> None:
     scaled: Measure
     if isinstance(plain, Uniform):
         scaled = Uniform(plain.low * units, plain.high * units)
+    elif isinstance(plain, Polynomial):
+        scaled = Polynomial(plain.low * units, plain.high * units, plain.coefficients)
     elif isinstance(plain, Gaussian):
         scaled = Gaussian(plain.mean * units, plain.cov * np.outer(units, units))
     else:

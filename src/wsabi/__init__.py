@@ -5,7 +5,7 @@ from wsabi.errors import EvidenceWarning
 from wsabi.evaluate import LikelihoodError
 from wsabi.kernels import SquaredExponential
 from wsabi.loop import Integrator, NoMassFound, integrate
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.priors import Independent, LogDensity, Transform
 from wsabi.result import Result
 from wsabi.settings import Settings
@@ -21,6 +21,7 @@ __all__ = [
     "LogDensity",
     "NoMassFound",
     "NumericalError",
+    "Polynomial",
     "Result",
     "Settings",
     "SquaredExponential",

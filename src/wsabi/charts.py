@@ -1,7 +1,8 @@
 """Charts: the map between the user's coordinates x and a base space u whose measure has closed forms.
 
-Z = ∫ ℓ(x) π(x) dx = ∫ ℓ(x(u)) w(u) ν(u) du with ν a Gaussian, a Gaussian mixture or a uniform box, and w = 1 except for
-:class:`~wsabi.priors.LogDensity`. Base coordinates have no units: an axis scaled by any factor keeps its u.
+Z = ∫ ℓ(x) π(x) dx = ∫ ℓ(x(u)) w(u) ν(u) du with ν a Gaussian, a Gaussian mixture, a uniform box or a product of
+polynomial densities on [−1, 1], and w = 1 except for :class:`~wsabi.priors.LogDensity`. Base coordinates have no units:
+an axis scaled by any factor keeps its u.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from wsabi._types import Array
-from wsabi.marginals import Marginals, UniformAxes
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.marginals import Marginals, PolynomialAxis, UniformAxes
+from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.parameters import Groups, standardised
 from wsabi.priors import Independent, LogDensity, Transform, as_prior
 
@@ -161,7 +162,7 @@ class AffineChart(Chart):
 
     def _to_user(self, U: Array) -> Array:
         X = self.shift + self.scale * U
-        if not isinstance(self.measure, Uniform):
+        if not isinstance(self.measure, Bounded):
             return X
         bad = np.flatnonzero(~np.all(np.abs(U) <= 1.0 + _BOX_SLACK, axis=1))
         if bad.size:
@@ -171,7 +172,7 @@ class AffineChart(Chart):
     def _to_base(self, X: Array) -> Array:
         _check_support(X, self.low, self.high, self.names)
         U = (X - self.shift) / self.scale
-        return np.clip(U, -1.0, 1.0) if isinstance(self.measure, Uniform) else U
+        return np.clip(U, -1.0, 1.0) if isinstance(self.measure, Bounded) else U
 
     def _log_jacobian_diag(self, U: Array) -> Array:
         return np.log(self.scale) + np.zeros_like(U)
@@ -242,15 +243,15 @@ def chart(prior: object, *, gaussian: bool = False) -> Chart:
     Parameters
     ----------
     prior : anything :func:`wsabi.priors.as_prior` accepts.
-    gaussian : whether the base space must be all of R^D with a smooth density: a ``Uniform`` prior is then carried to
-        N(0, I) by the probability integral transform, instead of to the box [−1, 1]^D.
+    gaussian : whether the base space must be all of R^D with a smooth density: a ``Uniform`` or ``Polynomial`` prior is
+        then carried to N(0, I) by the probability integral transform, instead of to the box [−1, 1]^D.
 
     Returns
     -------
     ``Gaussian``: u standardised per axis, ν = N(0, correlation). ``GaussianMixture``: standardised by overall mean and
-    sd, ν the mixture in those units. ``Uniform``: the box. ``Transform``: ν = N(0, I). ``Independent``: the same, or
-    N(0, correlation) or a mixture where an entry is a ``Gaussian`` or a ``GaussianMixture``. ``LogDensity``: the chart
-    of its reference, with a weight.
+    sd, ν the mixture in those units. ``Uniform``, ``Polynomial``: the box, ν with the same density in those units.
+    ``Transform``: ν = N(0, I). ``Independent``: the same, or N(0, correlation) or a mixture where an entry is a
+    ``Gaussian`` or a ``GaussianMixture``. ``LogDensity``: the chart of its reference, with a weight.
     """
     prior = as_prior(prior)
     if isinstance(prior, LogDensity):
@@ -263,8 +264,7 @@ def chart(prior: object, *, gaussian: bool = False) -> Chart:
         space = _of_marginals(prior.marginals, prior.parameters.measure, prior.names)
         return replace(space, keyed=prior.keyed, groups=prior.groups)
     if gaussian:
-        marginals = Marginals(prior.dim, ((np.arange(prior.dim), UniformAxes(prior.low, prior.high)),))
-        return _of_marginals(marginals, _standard_normal(prior.names), prior.names)
+        return _of_marginals(_bounded_marginals(prior), _standard_normal(prior.names), prior.names)
     return _box(prior)
 
 
@@ -282,12 +282,25 @@ def _standardised(prior: Gaussian | GaussianMixture) -> AffineChart:
     )  # fmt: skip
 
 
-def _box(prior: Uniform) -> AffineChart:
+def _bounded_marginals(prior: Bounded) -> Marginals:
+    """Each axis of a prior inside a box as the image of a standard normal variable."""
+    if isinstance(prior, Uniform):
+        return Marginals(prior.dim, ((np.arange(prior.dim), UniformAxes(prior.low, prior.high)),))
+    axes = [PolynomialAxis(prior.low[[d]], prior.high[[d]], density) for d, density in enumerate(prior.densities)]
+    return Marginals(prior.dim, tuple((np.array([d]), axis) for d, axis in enumerate(axes)))
+
+
+def _box(prior: Bounded) -> AffineChart:
     """u = (x − centre)/half-width: the box [−1, 1]^D."""
     ones = np.ones(prior.dim)
+    measure: Measure
+    if isinstance(prior, Uniform):
+        measure = Uniform(-ones, ones, names=prior.names)
+    else:  # t in [0, 1] is the same share of the interval in any units, so the coefficients stay as they are
+        measure = Polynomial.of_densities(-ones, ones, prior.densities, names=prior.names)
     return AffineChart(
-        names=prior.names, keyed=False, measure=Uniform(-ones, ones, names=prior.names),
-        shift=prior.mean, scale=0.5 * (prior.high - prior.low), low=prior.low, high=prior.high,
+        names=prior.names, keyed=False, measure=measure,
+        shift=0.5 * (prior.low + prior.high), scale=0.5 * (prior.high - prior.low), low=prior.low, high=prior.high,
     )  # fmt: skip
 
 

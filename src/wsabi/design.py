@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from wsabi._types import Array
-from wsabi.measures import Gaussian, Measure, Uniform
+from wsabi.measures import Bounded, Gaussian, Measure, Polynomial, Uniform
 
 __all__ = ["candidates", "inside", "latin_hypercube", "spread_design"]
 
@@ -22,6 +22,8 @@ def spread_design(measure: Measure, n: int, rng: np.random.Generator) -> Array:
     cube = latin_hypercube(max(n - 1, 1), measure.dim, rng)
     if isinstance(measure, Uniform):
         rest = measure.low + (measure.high - measure.low) * cube
+    elif isinstance(measure, Polynomial):
+        rest = measure.quantile(cube)
     elif isinstance(measure, Gaussian):
         rest = measure.mean + ndtri(cube) @ measure.factor.T
     else:
@@ -31,7 +33,7 @@ def spread_design(measure: Measure, n: int, rng: np.random.Generator) -> Array:
 
 def inside(measure: Measure, X: Array) -> Array:
     """X (N, D), moved to the nearest point of the measure's support."""
-    return np.clip(X, measure.low, measure.high) if isinstance(measure, Uniform) else X
+    return np.clip(X, measure.low, measure.high) if isinstance(measure, Bounded) else X
 
 
 def candidates(measure: Measure, X: Array, log_weights: Array, steps: Array, n: int, rng: np.random.Generator) -> Array:

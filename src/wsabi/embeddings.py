@@ -1,6 +1,7 @@
 """Closed forms of the squared-exponential kernel k under a measure π, in any dimension.
 
-The measure is a Gaussian with full covariance, a mixture of them, or a uniform box. Every value is assembled as an
+The measure is a Gaussian with full covariance, a mixture of them, a uniform box or a product of polynomial densities
+on intervals. Every value is assembled as an
 exponent, with determinants as sums of logarithms, so that length-scales of any size neither overflow nor cancel.
 """
 
@@ -15,7 +16,8 @@ from wsabi._linalg import cholesky, solve_lower, solve_upper, square_distances
 from wsabi._types import Array
 from wsabi.box_embeddings import BoxForms
 from wsabi.kernels import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.polynomial_embeddings import PolynomialForms
 
 __all__ = [
     "ProductGaussian",
@@ -153,7 +155,7 @@ def product_gaussian(kernel: SquaredExponential, gaussian: Gaussian, X: Array) -
     return ProductGaussian(cov, slope, complement @ gaussian.mean, halves)
 
 
-def _forms(kernel: SquaredExponential, measure: Measure) -> GaussianForms | BoxForms:
+def _forms(kernel: SquaredExponential, measure: Measure) -> GaussianForms | BoxForms | PolynomialForms:
     """The closed forms of this pair: the one place that looks at the measure's type."""
     lengthscales = _lengthscales(kernel, measure)
     match measure:
@@ -164,7 +166,11 @@ def _forms(kernel: SquaredExponential, measure: Measure) -> GaussianForms | BoxF
             return GaussianForms(kernel.log_scale, lengthscales, list(parts))
         case Uniform():
             return BoxForms(kernel.log_scale, lengthscales, measure)
-    raise TypeError(f"measure must be a Gaussian, GaussianMixture or Uniform; got {type(measure).__name__}.")
+        case Polynomial():
+            return PolynomialForms(kernel.log_scale, lengthscales, measure)
+    raise TypeError(
+        f"measure must be a Gaussian, GaussianMixture, Uniform or Polynomial; got {type(measure).__name__}."
+    )
 
 
 def _lengthscales(kernel: SquaredExponential, measure: Measure) -> Array:

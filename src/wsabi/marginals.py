@@ -18,10 +18,19 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from wsabi._types import Array
+from wsabi.polynomial import UnitPolynomial
 
 __all__ = [
-    "Axes", "Distribution", "FrozenDistribution", "LogAxes", "Marginals", "NormalAxes", "QuantileAxis", "UniformAxes",
-]  # fmt: skip
+    "Axes",
+    "Distribution",
+    "FrozenDistribution",
+    "LogAxes",
+    "Marginals",
+    "NormalAxes",
+    "PolynomialAxis",
+    "QuantileAxis",
+    "UniformAxes",
+]
 
 # Φ(−8.2095) = 2⁻⁵³, the smallest tail that 1 − p can tell from one. Points exactly on a bound of the support, whose u
 # is infinite, and points beyond a tail that underflows are placed here: the mass beyond is 1e-16.
@@ -246,6 +255,53 @@ class QuantileAxis:
     def log_jacobian(self, U: Array) -> Array:
         """log φ(u) − log p(x(u)), (N, 1)."""
         return _log_phi(U) - self.log_pdf(self.to_user(U))
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialAxis:
+    """One axis of polynomial density on an interval, by its quantile function, counted from the nearer bound.
+
+    Parameters
+    ----------
+    low, high : (1,) bounds.
+    density : of t = (x − low)/(high − low).
+    """
+
+    low: Array
+    high: Array
+    density: UnitPolynomial
+
+    def _shares(self, U: Array) -> tuple[Array, Array]:
+        """t(u) and 1 − t(u), (N, 1) each."""
+        return self.density.quantile(ndtr(U), ndtr(-U))
+
+    def to_user(self, U: Array) -> Array:
+        """F⁻¹(Φ(u)), (N, 1)."""
+        v, w = self._shares(U)
+        width = self.high - self.low
+        return _strictly_inside(np.where(v <= w, self.low + width * v, self.high - width * w), self.low, self.high)
+
+    def to_base(self, X: Array) -> Array:
+        """Φ⁻¹(F(x)) below the median and −Φ⁻¹(1 − F(x)) above it, (N, 1)."""
+        below, above = self.density.masses(*self._unit(X))
+        return np.asarray(np.where(below <= above, ndtri(below), -ndtri(above)))
+
+    def _unit(self, X: Array) -> tuple[Array, Array]:
+        """t(x) and 1 − t(x), (N, 1) each."""
+        width = self.high - self.low
+        return np.maximum((X - self.low) / width, 0.0), np.maximum((self.high - X) / width, 0.0)
+
+    def log_pdf(self, X: Array) -> Array:
+        """log p(x), −inf outside, (N, 1)."""
+        inside = (self.low <= X) & (self.high >= X)
+        with np.errstate(divide="ignore"):
+            log_p = np.log(self.density.pdf(*self._unit(X))) - np.log(self.high - self.low)
+        return np.where(inside, log_p, -np.inf)
+
+    def log_jacobian(self, U: Array) -> Array:
+        """log φ(u) − log p(x(u)), (N, 1); from t(u) itself, which near a bound has more digits than x."""
+        p = np.maximum(self.density.pdf(*self._shares(U)), _TINY)
+        return np.asarray(_log_phi(U) + np.log(self.high - self.low) - np.log(p))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from wsabi._linalg import solve_lower
 from wsabi._types import Array
 from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient
 from wsabi.gp import GP
-from wsabi.measures import Measure, Uniform
+from wsabi.measures import Bounded, Measure
 from wsabi.warp import Method
 
 __all__ = ["CandidatePool", "cma_es", "polish"]
@@ -80,7 +80,7 @@ def polish(gp: GP, measure: Measure, method: Method, x: Array, max_evals: int = 
     length-scale, or half an sd of the measure where that is shorter: its square is the first inverse Hessian.
     """
     widths = 0.5 * np.minimum(gp.lengthscales, np.sqrt(np.diag(measure.cov)))
-    low, high = (measure.low, measure.high) if isinstance(measure, Uniform) else (-np.inf, np.inf)
+    low, high = (measure.low, measure.high) if isinstance(measure, Bounded) else (-np.inf, np.inf)
 
     def objective(point: Array) -> tuple[float, Array]:
         return log_uncertainty_and_gradient(gp, measure, method, point)
@@ -149,7 +149,7 @@ def cma_es(objective: Callable[[Array], Array], measure: Measure, start: Array, 
         "tolfun": 1e-3,  # on the log acquisition
         "CMA_stds": np.append(np.sqrt(np.diag(measure.cov)), np.ones(int(dim == 1))),
     }
-    if isinstance(measure, Uniform):
+    if isinstance(measure, Bounded):
         pad = np.ones(int(dim == 1))
         options["bounds"] = [np.append(measure.low, -10 * pad), np.append(measure.high, 10 * pad)]
     with warnings.catch_warnings():

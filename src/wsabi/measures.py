@@ -1,4 +1,4 @@
-"""Integration measures π(x): Gaussian, Gaussian mixture and uniform box.
+"""Integration measures π(x): Gaussian, Gaussian mixture, uniform box and polynomial densities on intervals.
 
 Each is frozen, knows its density and gradient in log space, its moments, and how to draw from itself. They serve both
 as priors given by the user and, in standardised coordinates, as the measure of the closed forms in
@@ -13,30 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from wsabi._checks import box_bounds, checked_names, vector
 from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, solve_upper
 from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi.polynomial import Polynomial
 
-__all__ = ["Gaussian", "GaussianMixture", "Measure", "Uniform"]
-
-
-def _vector(value: ArrayLike, argument: str) -> Array:
-    """A finite float64 vector, or an error naming the argument."""
-    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{argument} must be a scalar or a vector; got shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{argument} must be finite; got {array}.")
-    return array.copy()
-
-
-def _check_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
-    """Names of the parameters, x0, x1, ... where none are given."""
-    if names is None:
-        return tuple(f"x{d}" for d in range(dim))
-    checked = tuple(str(name) for name in names)
-    if len(checked) != dim or len(set(checked)) != dim:
-        raise ValueError(f"names must be {dim} different strings, one per dimension; got {checked}.")
-    return checked
+__all__ = ["Bounded", "Gaussian", "GaussianMixture", "Measure", "Polynomial", "Uniform"]
 
 
 def _covariance(cov: ArrayLike, dim: int) -> tuple[Array, Array]:
@@ -87,14 +69,14 @@ class Gaussian:
     _log_normaliser: float = field(repr=False)  # ½ log|2πΣ|
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike = 1.0, *, names: Sequence[str] | None = None) -> None:
-        mean_ = _vector(mean, "mean")
+        mean_ = vector(mean, "mean")
         array = np.asarray(cov, dtype=np.float64)
         if np.ndim(mean) == 0 and array.ndim >= 1 and array.shape[0] > 1:
             mean_ = np.full(array.shape[0], mean_[0])
         cov_, L = _covariance(array, mean_.size)
         object.__setattr__(self, "mean", mean_)
         object.__setattr__(self, "cov", cov_)
-        object.__setattr__(self, "names", _check_names(names, mean_.size))
+        object.__setattr__(self, "names", checked_names(names, mean_.size))
         object.__setattr__(self, "_L", L)
         object.__setattr__(self, "_precision", solve_upper(L, solve_lower(L, np.eye(mean_.size))))
         object.__setattr__(self, "_log_normaliser", 0.5 * (log_det(L) + mean_.size * math.log(2 * math.pi)))
@@ -166,7 +148,7 @@ class GaussianMixture:
         self, weights: ArrayLike, means: ArrayLike, covs: ArrayLike | Sequence[ArrayLike] = 1.0,
         *, names: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
-        weights_ = _vector(weights, "weights")
+        weights_ = vector(weights, "weights")
         if not np.all(weights_ > 0.0):
             raise ValueError(f"weights must be positive; got {weights_}.")
         means_ = np.asarray(means, dtype=np.float64)
@@ -176,7 +158,7 @@ class GaussianMixture:
         each = _each_covariance(covs, *means_.shape)
         object.__setattr__(self, "weights", weights_ / weights_.sum())
         object.__setattr__(self, "components", tuple(Gaussian(m, c) for m, c in zip(means_, each, strict=True)))
-        object.__setattr__(self, "names", _check_names(names, means_.shape[1]))
+        object.__setattr__(self, "names", checked_names(names, means_.shape[1]))
 
     @property
     def dim(self) -> int:
@@ -238,16 +220,10 @@ class Uniform:
     names: tuple[str, ...]
 
     def __init__(self, low: ArrayLike, high: ArrayLike, *, names: Sequence[str] | None = None) -> None:
-        low_, high_ = _vector(low, "low"), _vector(high, "high")
-        try:
-            low_, high_ = (side.copy() for side in np.broadcast_arrays(low_, high_))
-        except ValueError:
-            raise ValueError(f"low {low_.shape} and high {high_.shape} must have the same length.") from None
-        if not np.all(low_ < high_):
-            raise ValueError(f"low must be below high in every dimension; got low={low_}, high={high_}.")
+        low_, high_ = box_bounds(low, high)
         object.__setattr__(self, "low", low_)
         object.__setattr__(self, "high", high_)
-        object.__setattr__(self, "names", _check_names(names, low_.size))
+        object.__setattr__(self, "names", checked_names(names, low_.size))
 
     @property
     def dim(self) -> int:
@@ -282,4 +258,5 @@ class Uniform:
         return np.asarray(self.low + (self.high - self.low) * as_generator(rng).random((n, self.dim)))
 
 
-Measure = Gaussian | GaussianMixture | Uniform
+Bounded = Uniform | Polynomial  # inside a box, zero outside it
+Measure = Gaussian | GaussianMixture | Bounded

@@ -52,11 +52,11 @@ class Posterior:
 
     Notes
     -----
-    ``mean``, ``cov`` and ``marginal`` are closed forms where x = shift + scale·u (priors Gaussian, mixture, Uniform, or
-    independent normals). For other independent priors, marginals are still closed forms, means and variances are 1-D
-    quadratures of them, and correlations come from 32,768 importance-weighted points, the same at every call; with
-    ``Transform`` so do means and variances, to about 1 % of a standard deviation. Bayes-Hermite's m̃ may be negative:
-    density, marginals and draws clip it at zero; moments do not.
+    ``mean``, ``cov`` and ``marginal`` are closed forms where x = shift + scale·u (priors Gaussian, mixture, Uniform,
+    Polynomial, or independent normals). For other independent priors, marginals are still closed forms, means and
+    variances are 1-D quadratures of them, and correlations come from 32,768 importance-weighted points, the same at
+    every call; with ``Transform`` so do means and variances, to about 1 % of a standard deviation. Bayes-Hermite's m̃
+    may be negative: density, marginals and draws clip it at zero; moments do not.
     """
 
     X: Array

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from wsabi._types import Array, Seed, as_generator
 from wsabi.distributions import is_distribution
 from wsabi.marginals import Marginals
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.parameters import Groups, Parameters
 
 __all__ = ["Independent", "LogDensity", "Prior", "Transform", "as_prior", "groups_of", "keys_of", "named_arguments"]
@@ -203,7 +203,7 @@ class Transform:
         """
         raise TypeError(
             "Transform has no density in the user's coordinates (its Jacobian is unknown); "
-            "use Independent, Gaussian, GaussianMixture or Uniform where a density is needed."
+            "use Independent, Gaussian, GaussianMixture, Uniform or Polynomial where a density is needed."
         )
 
     def sample(self, n: int, rng: Seed = None) -> Array:
@@ -227,7 +227,7 @@ class LogDensity:
     """
 
     logpdf: Callable[[Any], object]
-    reference: Gaussian | GaussianMixture | Uniform | Independent
+    reference: Gaussian | GaussianMixture | Uniform | Polynomial | Independent
     names: tuple[str, ...]
     vectorized: bool
     groups: Groups = field(repr=False)
@@ -242,7 +242,7 @@ class LogDensity:
         if isinstance(prior, Transform | LogDensity):
             raise TypeError(
                 f"reference must be a prior whose density is known, to divide by; got {type(prior).__name__}. "
-                "Use Gaussian, GaussianMixture, Uniform or Independent."
+                "Use Gaussian, GaussianMixture, Uniform, Polynomial or Independent."
             )
         object.__setattr__(self, "logpdf", logpdf)
         object.__setattr__(self, "reference", prior)
@@ -351,7 +351,7 @@ class LogDensity:
         )
 
 
-Prior = Gaussian | GaussianMixture | Uniform | Independent | Transform | LogDensity
+Prior = Gaussian | GaussianMixture | Uniform | Polynomial | Independent | Transform | LogDensity
 
 
 def as_prior(spec: object) -> Prior:
@@ -393,7 +393,8 @@ def as_prior(spec: object) -> Prior:
         )
     raise TypeError(
         "prior must be a dict or list of scipy.stats distributions and (low, high) pairs, a (D, 2) array of bounds, or "
-        f"a Gaussian, GaussianMixture, Uniform, Independent, Transform or LogDensity; got {type(spec).__name__}."
+        "a Gaussian, GaussianMixture, Uniform, Polynomial, Independent, Transform or LogDensity; got "
+        f"{type(spec).__name__}."
     )
 
 

@@ -18,7 +18,8 @@ from wsabi._linalg import cholesky
 from wsabi._types import Array
 from wsabi.embeddings import product_gaussian, product_mean, product_mean_diagonal
 from wsabi.kernels import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Uniform
+from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.polynomial_embeddings import PolynomialForms
 
 __all__ = ["QuadraticDensity", "truncated_moments"]
 
@@ -40,7 +41,7 @@ class QuadraticDensity:
 
     Parameters
     ----------
-    X : (N, D) points x_n, inside the box where π is one.
+    X : (N, D) points x_n, inside the box where π is confined to one.
     lengthscales : (D,) of κ.
     A : (N, N) symmetric.
     constant : c.
@@ -85,7 +86,7 @@ class QuadraticDensity:
         offset = self.measure.mean - reference
         mass, first = self.constant, self.constant * offset
         second = self.constant * (self.measure.cov + np.outer(offset, offset))
-        if isinstance(self.measure, Uniform):
+        if isinstance(self.measure, Bounded):
             parts = [self._box_sums(self.measure, reference)]
         else:
             parts = [self._gaussian_sums(w, gaussian, reference) for w, gaussian in _components(self.measure)]
@@ -106,23 +107,30 @@ class QuadraticDensity:
         mass = float(b.sum())
         return mass, 2.0 * (b @ H), mass * product.cov + 2.0 * ((H.T * b) @ H + H.T @ (B @ H))
 
-    def _box_sums(self, box: Uniform, reference: Array) -> tuple[float, Array, Array]:
-        """The pairs' share of :meth:`_sums` under the box: per axis a normal N(x̄_ij, Λ/2) truncated to it."""
+    def _box_sums(self, box: Bounded, reference: Array) -> tuple[float, Array, Array]:
+        """The pairs' share of :meth:`_sums` inside a box, where the axes of each pair are independent."""
         n, dim = self.X.shape
         B = self.A * product_mean(self._kernel, box, self.X)
         B = np.triu(B) + np.triu(B, 1)  # each pair once
-        sds = self.lengthscales / math.sqrt(2.0)
         first, second = np.zeros(dim), np.zeros((dim, dim))
         step = max(1, _BLOCK_ENTRIES // (n * dim))
         for start in range(0, n, step):
-            left, right = self.X[start : start + step].T, self.X[start:].T
-            midpoints = (0.5 * (left[:, :, None] + right[:, None, :])).reshape(dim, -1)  # x̄_ij
-            means, variances = truncated_moments(midpoints, sds, box.low, box.high)
+            means, variances = self._pair_moments(box, self.X[start : start + step], self.X[start:])
             means -= reference[:, None]
             b = B[start : start + step, start:].reshape(-1)
             first += means @ b
             second += (means * b) @ means.T + np.diag(variances @ b)
         return float(B.sum()), first, second
+
+    def _pair_moments(self, box: Bounded, left: Array, right: Array) -> tuple[Array, Array]:
+        """Mean and variance of each axis of the density ∝ κ(u, x_i) κ(u, x_j) π(u), (D, N·M) each.
+
+        Under the uniform box that is a normal N(x̄_ij, Λ/2) truncated to it.
+        """
+        if isinstance(box, Polynomial):
+            return PolynomialForms(0.0, self.lengthscales, box).pair_moments(left, right)
+        midpoints = (0.5 * (left.T[:, :, None] + right.T[:, None, :])).reshape(box.dim, -1)  # x̄_ij
+        return truncated_moments(midpoints, self.lengthscales / math.sqrt(2.0), box.low, box.high)
 
     def marginal(self, axis: int, grid: Array) -> Array:
         """∫ f(u) du over all axes but one, (G,), at the values ``grid`` (G,) of u_axis.
@@ -142,34 +150,34 @@ class QuadraticDensity:
                 Q = bumps(grid[start : start + step])  # (N, G)
                 total[start : start + step] += np.einsum("ng,ng->g", Q, C @ Q)
         prior = _marginal_pdf(self.measure, axis, grid)
-        total[prior == 0.0] = 0.0  # outside the box
+        if isinstance(self.measure, Bounded):  # q holds no density here, so that it may be zero, as outside the box
+            return np.asarray((total + self.constant) * prior)
         return np.asarray(total + self.constant * prior)
 
     def _axis_forms(self, axis: int) -> Iterator[tuple[float, _Bumps, Array]]:
         """For each component of π: its weight, the factors q, and C (N, N)."""
         others = np.arange(self.X.shape[1]) != axis
-        if isinstance(self.measure, Uniform):
+        if isinstance(self.measure, Bounded):
             yield 1.0, self._bumps(self.measure, axis), self._box_overlap(self.measure, others)
             return
         for weight, gaussian in _components(self.measure):
             yield weight, self._bumps(gaussian, axis), self._gaussian_overlap(gaussian, axis, others)
 
-    def _bumps(self, part: Gaussian | Uniform, axis: int) -> _Bumps:
-        """q_i(g): under the box κ on this axis; under a Gaussian q_i² = W_ii N(g; m_ii, S_dd), m_ii = 2h_i."""
-        if isinstance(part, Uniform):
-            height = float(part.high[axis] - part.low[axis]) ** -0.5
-            return _Bumps(self.X[:, axis], float(self.lengthscales[axis]), np.full(len(self.X), height))
+    def _bumps(self, part: Gaussian | Bounded, axis: int) -> _Bumps:
+        """q_i(g): inside a box κ on this axis; under a Gaussian q_i² = W_ii N(g; m_ii, S_dd), m_ii = 2h_i."""
+        if isinstance(part, Bounded):
+            return _Bumps(self.X[:, axis], float(self.lengthscales[axis]), np.ones(len(self.X)))
         product = product_gaussian(self._kernel, part, self.X)
         variance = float(product.cov[axis, axis])
         squares = product_mean_diagonal(self._kernel, part, self.X) / math.sqrt(2.0 * math.pi * variance)
         return _Bumps(2.0 * product.halves[:, axis], math.sqrt(2.0 * variance), np.sqrt(squares))
 
-    def _box_overlap(self, box: Uniform, others: NDArray[np.bool_]) -> Array:
+    def _box_overlap(self, box: Bounded, others: NDArray[np.bool_]) -> Array:
         """C = W of the other axes, (N, N)."""
         if not others.any():
             return np.ones_like(self.A)
         kernel = SquaredExponential(1.0, self.lengthscales[others])
-        return product_mean(kernel, Uniform(box.low[others], box.high[others]), self.X[:, others])
+        return product_mean(kernel, _some_axes(box, others), self.X[:, others])
 
     def _gaussian_overlap(self, gaussian: Gaussian, axis: int, others: NDArray[np.bool_]) -> Array:
         """C_ij = exp(−½ ΔᵀΛ⁻¹SΛ⁻¹Δ) over the other axes, S = (2Λ⁻¹ + Σ_c⁻¹)⁻¹, Σ_c their covariance given u_axis."""
@@ -189,7 +197,7 @@ class QuadraticDensity:
         Panels of the measure's own sd everywhere, and of the narrowest bump's width wherever there are data.
         """
         low, high, sd = self._range(axis)
-        parts = [self.measure] if isinstance(self.measure, Uniform) else [g for _, g in _components(self.measure)]
+        parts = [self.measure] if isinstance(self.measure, Bounded) else [g for _, g in _components(self.measure)]
         bumps = [self._bumps(part, axis) for part in parts]
         width = min(min(b.sd for b in bumps) * math.sqrt(0.5), sd)  # of q²
         first = max(min(float(b.centres.min()) for b in bumps) - _BUMP_REACH * width, low)
@@ -205,7 +213,7 @@ class QuadraticDensity:
 
     def _range(self, axis: int) -> tuple[float, float, float]:
         """Interval of u_axis that holds the measure, and the smallest sd of its components."""
-        if isinstance(self.measure, Uniform):
+        if isinstance(self.measure, Bounded):
             low, high = float(self.measure.low[axis]), float(self.measure.high[axis])
             return low, high, 0.5 * (high - low)
         means = np.array([g.mean[axis] for _, g in _components(self.measure)])
@@ -234,10 +242,18 @@ def _components(measure: Gaussian | GaussianMixture) -> list[tuple[float, Gaussi
     return list(zip(measure.weights.tolist(), measure.components, strict=True))
 
 
+def _some_axes(box: Bounded, chosen: NDArray[np.bool_]) -> Bounded:
+    """The measure of the chosen axes, which are independent of the others."""
+    if isinstance(box, Uniform):
+        return Uniform(box.low[chosen], box.high[chosen])
+    densities = [density for density, use in zip(box.densities, chosen, strict=True) if use]
+    return Polynomial.of_densities(box.low[chosen], box.high[chosen], densities)
+
+
 def _marginal_pdf(measure: Measure, axis: int, grid: Array) -> Array:
     """π's own marginal density on one axis, (G,)."""
-    if isinstance(measure, Uniform):
-        return np.exp(Uniform(measure.low[axis], measure.high[axis]).log_pdf(grid[:, None]))
+    if isinstance(measure, Bounded):
+        return np.exp(_some_axes(measure, np.arange(measure.dim) == axis).log_pdf(grid[:, None]))
     marginals = [(w, Gaussian(g.mean[axis], g.cov[axis, axis])) for w, g in _components(measure)]
     return np.asarray(sum(w * np.exp(marginal.log_pdf(grid[:, None])) for w, marginal in marginals))
 

@@ -211,6 +211,7 @@ class SequentialModel:
             # Centres by ℓπ², the weight of the acquisition itself; steps of a length-scale, which is how far the
             # maximum of the variance lies from a datum, or of the measure where that is narrower.
             log_pi = self.measure.log_pdf(self.X)
+            log_pi = np.where(np.isfinite(log_pi), log_pi, -745.0)  # a datum where a polynomial density is zero
             log_weights = np.where(np.isfinite(self.log_l), self.log_l - self.log_l_max, -745.0) + 2.0 * log_pi
             steps = np.minimum(gp.lengthscales, self._sd)
             points = candidates(self.measure, self.X, log_weights, steps, size, self.rng)

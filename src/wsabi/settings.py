@@ -32,7 +32,8 @@ class Settings:
     search : how the acquisition is maximised: "pool" of cached candidates with a gradient polish, or "cma-es".
     refit : when hyperparameters are learnt: as the data grow by a fifth ("geometric"), or at "every" sample.
     alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.warp.offset`).
-    kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian or uniform), or
+    kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian, uniform or
+        polynomial), or
         None to learn it.
     initial : size of the first design of ``measure="prior"``; None is 2(D + 1). The adaptive measure has its own.
     certify : share of the budget that the adaptive measure spends on check points, which no model has seen; None is

@@ -16,7 +16,7 @@ from wsabi.baselines.recording import Callback, Run, Summary, whole_number
 from wsabi.design import spread_design
 from wsabi.embeddings import kernel_mean
 from wsabi.gp import GP
-from wsabi.measures import Uniform
+from wsabi.measures import Bounded
 from wsabi.posterior import Posterior
 from wsabi.result import ModelBelief, Result
 
@@ -63,7 +63,7 @@ def bbq(
     - The expected variance is V minus the variance of E[Z] over what ℓ(x) may turn out to be: five Gauss-Hermite nodes
       of t(x), whose variance includes that from θ. It is computed at A points and not optimised further.
     - Length-scales are refitted as the data grow by a fifth; the same prior as elsewhere makes them MAP values.
-    - A uniform prior is carried to a Gaussian by the probability integral transform.
+    - A uniform or polynomial prior is carried to a Gaussian by the probability integral transform.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def bbq(
         callback=callback, gaussian=True,
     )  # fmt: skip
     measure = run.chart.measure
-    if isinstance(measure, Uniform):
+    if isinstance(measure, Bounded):
         raise TypeError("the base measure of BBQ is a Gaussian or a mixture.")
     generator = as_generator(rng)
     size = 20 * (measure.dim + 1) if n_candidates is None else whole_number(n_candidates, "n_candidates")

@@ -1,0 +1,43 @@
+"""Checks of what the user gives for a measure: vectors, bounds and names, with errors that name the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from wsabi._types import Array, ArrayLike
+
+__all__ = ["box_bounds", "checked_names", "vector"]
+
+
+def vector(value: ArrayLike, argument: str) -> Array:
+    """A finite float64 vector, or an error naming the argument."""
+    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{argument} must be a scalar or a vector; got shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{argument} must be finite; got {array}.")
+    return array.copy()
+
+
+def checked_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
+    """Names of the parameters, x0, x1, ... where none are given."""
+    if names is None:
+        return tuple(f"x{d}" for d in range(dim))
+    checked = tuple(str(name) for name in names)
+    if len(checked) != dim or len(set(checked)) != dim:
+        raise ValueError(f"names must be {dim} different strings, one per dimension; got {checked}.")
+    return checked
+
+
+def box_bounds(low: ArrayLike, high: ArrayLike) -> tuple[Array, Array]:
+    """Bounds (D,) of a box, or an error naming the argument at fault."""
+    low_, high_ = vector(low, "low"), vector(high, "high")
+    try:
+        low_, high_ = (side.copy() for side in np.broadcast_arrays(low_, high_))
+    except ValueError:
+        raise ValueError(f"low {low_.shape} and high {high_.shape} must have the same length.") from None
+    if not np.all(low_ < high_):
+        raise ValueError(f"low must be below high in every dimension; got low={low_}, high={high_}.")
+    return low_, high_
