@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import reference
+from wsabi import embeddings
 from wsabi._linalg import NumericalError
 from wsabi._types import Array
 from wsabi.gp import GP, condition
-from wsabi.integral import _clip, moments
+from wsabi.integral import _bq_variance, _clip, _matching_moments, moments
 from wsabi.measures import Gaussian, Measure
 from wsabi.warp import Method, latent_values, likelihood_moments, offset
 
@@ -194,6 +195,53 @@ def test_a_variance_lost_in_round_off_is_flagged_and_one_that_is_no_number_refus
     for lost in (np.nan, np.inf):
         with pytest.raises(NumericalError, match=f"variance of Z is {lost}: the model's weights have overflowed"):
             _clip(lost, 1.0)
+
+
+# Points on [−3, 3], their length-scale and how they lie: from a well-conditioned K to one of condition 1e11.
+NEARLY_SINGULAR = [(6, 1.0, "grid"), (12, 1.5, "grid"), (16, 3.0, "grid"), (16, 20.0, "grid"), (16, 0.8, "clusters")]
+
+
+def close_points(n: int, length: float, layout: str) -> GP:
+    """A GP whose weights R⁻¹ℓ̃ are of the order of one, so that L's own round-off does not hide that of M."""
+    rng = np.random.default_rng(n)
+    X = np.linspace(-3.0, 3.0, n)[:, None]
+    if layout == "clusters":
+        X = np.repeat(np.linspace(-2.0, 2.0, n // 4), 4)[:, None] + 1e-4 * rng.standard_normal((n, 1))
+    gp = condition(X, np.ones(n), np.array([length]), scale=1.0)
+    R = gp.unit_kernel.gram(X) + gp.jitter * np.eye(n)
+    gp.set_values(R @ rng.uniform(0.2, 1.0, n) / n, scale=1.0)
+    return gp
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("n", "length", "layout"), NEARLY_SINGULAR)
+def test_a_variance_that_is_round_off_is_flagged(n: int, length: float, layout: str, method: Method) -> None:
+    """Against sixty digits: what is not flagged is right to half of it, what is flagged no smaller than the truth."""
+    gp = close_points(n, length, layout)
+    values = gp.factor.lower() @ gp.whitened
+    exact = float(reference.exact_variances(gp, values)[method])
+    found = moments(gp, Gaussian([0.0], 1.0), 0.0, method)
+    assert exact > 0.0
+    if found.clipped:
+        assert found.variance >= 0.9 * exact
+    else:
+        assert_allclose(found.variance, exact, rtol=0.5)
+    assert found.variance < 1e-2  # the replacement is round-off, not a guess
+
+
+@given(st.integers(4, 14), st.floats(0.2, 20.0), st.integers(0, 100))
+def test_the_round_off_of_m_and_bq_bounds_the_error(n: int, length: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.sort(rng.uniform(-3.0, 3.0, n))[:, None]
+    values = rng.uniform(0.2, 1.0, n)
+    gp, measure = condition(X, values, np.array([length]), scale=1.0), Gaussian([0.0], 1.0)
+    exact = reference.exact_variances(gp, values)
+    w = embeddings.kernel_mean(gp.unit_kernel, measure, X)
+    variance, round_off = _bq_variance(gp, w, embeddings.kernel_variance(gp.unit_kernel, measure))
+    assert abs(variance - float(exact["bq"])) <= round_off
+    W, T = embeddings.product_mean(gp.unit_kernel, measure, X), embeddings.chain_mean(gp.unit_kernel, measure, X)
+    _, spread, round_off = _matching_moments(gp, measure, W, T)
+    assert abs(spread - float(exact["wsabi-m"] - exact["wsabi-l"])) <= round_off
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, solve_lower
+from wsabi._linalg import NumericalError, inverse_lower, solve_lower, solve_upper
 from wsabi._types import Array
 from wsabi.embeddings import chain_mean, kernel_mean, kernel_variance, product_mean, squared_kernel_mean
 from wsabi.gp import GP
@@ -49,9 +49,8 @@ def moments(gp: GP, measure: Measure, alpha: float, method: Method) -> Moments:
     kernel = gp.unit_kernel
     if method == "bq":
         w = kernel_mean(kernel, measure, gp.X)
-        half = solve_lower(gp.lower(), w)
-        total = kernel_variance(kernel, measure)
-        variance, clipped = _clip(total - float(half @ half), ROUND_OFF * total)
+        variance, round_off = _bq_variance(gp, w, kernel_variance(kernel, measure))
+        variance, clipped = _clip(variance, round_off)
         return Moments(float(w @ gp.weights), gp.scale**2 * variance, clipped)
     W = product_mean(kernel, measure, gp.X)
     T = chain_mean(kernel, measure, gp.X)
@@ -61,6 +60,28 @@ def moments(gp: GP, measure: Measure, alpha: float, method: Method) -> Moments:
         mean, variance, round_off = mean + extra_mean, variance + extra_variance, round_off + extra_round_off
     variance, clipped = _clip(variance, round_off)
     return Moments(alpha + mean, variance, clipped)
+
+
+def _entry_error(gp: GP) -> float:
+    """Relative error of one entry of w, W, T and of the factored R: 4ε + ε max |s_n|², s = (x − mean)/l.
+
+    Each is an exponential, whose exponent is found from |s_n|² + |s_m|² − 2 s_nᵀs_m and so has an absolute error of
+    ε|s|². The 4 is for the rest: against sixty digits 3 would do.
+    """
+    scaled = (gp.X - gp.X.mean(axis=0)) / gp.lengthscales
+    return ROUND_OFF * (4.0 + float(np.square(scaled).sum(axis=1).max()))
+
+
+def _bq_variance(gp: GP, w: Array, total: float) -> tuple[float, float]:
+    """∬rππ' − wᵀR⁻¹w and its round-off, r = k/λ².
+
+    With ε the error of an entry, L is exact for a matrix within ε|L||L|ᵀ of R, which moves wᵀR⁻¹w by aᵀδR a, a = R⁻¹w:
+    at most ε‖|L|ᵀ|a|‖². The round-off of w itself costs no more than twice that, 2ε|w|ᵀ|a|.
+    """
+    L = gp.lower()
+    half = solve_lower(L, w)
+    terms = np.abs(L).T @ np.abs(solve_upper(L, half))
+    return total - float(half @ half), _entry_error(gp) * (total + float(terms @ terms))
 
 
 def _linear_moments(gp: GP, W: Array, T: Array) -> tuple[float, float, float]:
@@ -81,14 +102,34 @@ def _linear_moments(gp: GP, W: Array, T: Array) -> tuple[float, float, float]:
 
 
 def _matching_moments(gp: GP, measure: Measure, W: Array, T: Array) -> tuple[float, float, float]:
-    """What moment matching adds to mean, variance and round-off: ½∫C̃π and ½∬C̃²ππ'."""
+    """What moment matching adds to mean, variance and round-off: ½∫C̃π and ½∬C̃²ππ'.
+
+    Notes
+    -----
+    With P = R⁻¹, the entries of P are as large as the condition of R and the traces cancel to almost nothing. To first
+    order a relative error ε of each entry of T and W, and an error ε of each entry of R (they are at most one),
+    moves 1 − tr PW by no more than ε(1 + Σ|P|∘W + Σ|PWP|), and u − 2 tr PT + tr PWPW by no more than
+    ε(u + 2Σ|P|∘T + 2Σ|PTP| + 2Σ|PWP|∘W + 2Σ|PWPWP|).
+
+    The second is then often far more than the value. But C̃(x, x')² ≤ C̃(x, x) C̃(x', x'), so that ∬C̃²ππ' ≤ (∫C̃π)²,
+    and this limit, with the round-off of ∫C̃π added, serves where it is the smaller of the two.
+    """
     L = gp.lower()
     # L⁻¹AL⁻ᵀ is symmetric and has the trace of R⁻¹A; one half-solve per side, no inverse.
     W_white = solve_lower(L, solve_lower(L, W).T)
-    T_half = solve_lower(L, T)
-    trace_T = float(np.trace(solve_lower(L, T_half.T)))
-    variance = gp.scale**2
+    T_white = solve_lower(L, solve_lower(L, T).T)
     u = squared_kernel_mean(gp.unit_kernel, measure)
-    mean = 0.5 * variance * max(1.0 - float(np.trace(W_white)), 0.0)
-    spread = 0.5 * variance**2 * (u - 2.0 * trace_T + float(np.sum(W_white * W_white.T)))
-    return mean, spread, ROUND_OFF * variance**2 * u
+    left = 1.0 - float(np.trace(W_white))  # ∫C̃π/λ²
+    spread = u - 2.0 * float(np.trace(T_white)) + float(np.sum(W_white * W_white.T))
+    J = inverse_lower(L)  # for round-off only: P = JᵀJ
+    P = np.abs(J.T @ J)
+    PTP, PWP, PWPWP = (np.abs(J.T @ A @ J) for A in (T_white, W_white, W_white @ W_white))
+    entry_error = _entry_error(gp)
+    lost_left = entry_error * float(1.0 + np.sum(P * W) + np.sum(PWP))
+    lost = entry_error * float(u + 2.0 * (np.sum(P * T) + np.sum(PTP) + np.sum(PWP * W) + np.sum(PWPWP)))
+    limit = (max(left, 0.0) + lost_left) ** 2
+    variance = gp.scale**2
+    # An error of ½∫C̃π in the mean counts as an error of Z, squared.
+    round_off = 0.5 * min(lost, limit) + (0.5 * lost_left) ** 2
+    mean = 0.5 * variance * max(left, 0.0)
+    return mean, 0.5 * variance**2 * min(max(spread, 0.0), limit), variance**2 * round_off
