@@ -1,6 +1,7 @@
-"""Where to look next: uncertainty sampling (paper eqs. for V[ℓ(x)π(x)]) in log space, with gradients.
+"""Where to look next: uncertainty sampling (paper section 4.2, eqs. (14) and (15)) in log space, with gradients.
 
-The other criterion of the paper, the expected variance of Z after the next sample, is in :mod:`wsabi.lookahead`.
+The other criterion of the paper, the expected variance of Z after the next sample, eq. (13), is in
+:mod:`wsabi.lookahead`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ TINY = 1e-300  # keeps log(0) finite: a point of no variance is the worst choice
 def log_uncertainty(method: Method, log_pi: Array, m_tilde: Array, c_tilde: Array) -> Array:
     """log V[ℓ(x)π(x)], (M,), from log π, m̃ and C̃ (M,).
 
-    L: 2 log π + log C̃ + 2 log|m̃|;  M: 2 log π + log C̃ + log(½C̃ + m̃²);  BQ: 2 log π + log C̃
+    L:  2 log π + log C̃ + 2 log|m̃|          paper eq. (15)
+    M:  2 log π + log C̃ + log(½C̃ + m̃²)    paper eq. (14)
+    BQ: 2 log π + log C̃
     """
     log_a = 2.0 * log_pi + np.log(c_tilde + TINY)
     if method == "bq":
@@ -32,7 +35,7 @@ def log_uncertainty(method: Method, log_pi: Array, m_tilde: Array, c_tilde: Arra
 
 
 def log_uncertainty_at(gp: GP, measure: Measure, method: Method, Q: Array) -> Array:
-    """log V[ℓ(x)π(x)], (M,), at points Q (M, D)."""
+    """log V[ℓ(x)π(x)] (paper eqs. (14) and (15)), (M,), at points Q (M, D)."""
     m_tilde, c_tilde = gp.predict(Q)
     return log_uncertainty(method, measure.log_pdf(Q), m_tilde, c_tilde)
 

@@ -1,5 +1,7 @@
 """Closed forms of the squared-exponential kernel k under a measure π, in any dimension.
 
+They are what paper eqs. (2) and (3) need once m and C are written out in kernels (section 3.3, which leaves them out).
+
 The measure is a Gaussian with full covariance, a mixture of them, a uniform box or a product of polynomial densities
 on intervals. Every value is assembled as an
 exponent, with determinants as sums of logarithms, so that length-scales of any size neither overflow nor cancel.
@@ -33,7 +35,7 @@ __all__ = [
 
 
 def kernel_mean(kernel: SquaredExponential, measure: Measure, X: Array) -> Array:
-    """Kernel mean ∫ k(x, x_n) π(x) dx.
+    """Kernel mean ∫ k(x, x_n) π(x) dx, in paper eq. (2) for a GP on ℓ.
 
     Gaussian: λ² |Λ|^½ |Λ+Σ|^−½ exp(−½ (x_n−μ)ᵀ(Λ+Σ)⁻¹(x_n−μ)). Box: per axis, a difference of error functions.
 
@@ -49,7 +51,7 @@ def kernel_mean(kernel: SquaredExponential, measure: Measure, X: Array) -> Array
 
 
 def kernel_variance(kernel: SquaredExponential, measure: Measure) -> float:
-    """Prior variance of the integral, ∬ k(x, x') π(x) π(x') dx dx'.
+    """Prior variance of the integral, ∬ k(x, x') π(x) π(x') dx dx', in paper eq. (3) for a GP on ℓ.
 
     Gaussian: λ² |Λ|^½ |Λ+2Σ|^−½.
     """
@@ -57,7 +59,7 @@ def kernel_variance(kernel: SquaredExponential, measure: Measure) -> float:
 
 
 def squared_kernel_mean(kernel: SquaredExponential, measure: Measure) -> float:
-    """u = ∬ k(x, x')² π(x) π(x') dx dx'.
+    """u = ∬ k(x, x')² π(x) π(x') dx dx', in paper eq. (3) with C of eq. (12).
 
     Gaussian: λ⁴ |Λ|^½ |Λ+4Σ|^−½. For any measure it is the kernel variance of the kernel k².
     """
@@ -65,7 +67,7 @@ def squared_kernel_mean(kernel: SquaredExponential, measure: Measure) -> float:
 
 
 def product_mean(kernel: SquaredExponential, measure: Measure, X: Array, Y: Array | None = None) -> Array:
-    """W_nm = ∫ k(x, x_n) k(x, y_m) π(x) dx.
+    """W_nm = ∫ k(x, x_n) k(x, y_m) π(x) dx, in paper eq. (2) with m of eq. (9) or (11).
 
     Gaussian, with x̄ = (x_n + y_m)/2:
     λ⁴ |Λ|^½ |Λ+2Σ|^−½ exp(−¼ (x_n−y_m)ᵀΛ⁻¹(x_n−y_m) − (x̄−μ)ᵀ(Λ+2Σ)⁻¹(x̄−μ)).
@@ -91,7 +93,7 @@ def product_mean_diagonal(kernel: SquaredExponential, measure: Measure, X: Array
 
 
 def chain_mean(kernel: SquaredExponential, measure: Measure, X: Array, Y: Array | None = None) -> Array:
-    """T_nm = ∬ k(x_n, x) k(x, x') k(x', y_m) π(x) π(x') dx dx'.
+    """T_nm = ∬ k(x_n, x) k(x, x') k(x', y_m) π(x) π(x') dx dx', in paper eq. (3) with C of eq. (10) or (12).
 
     Gaussian: k(x, x_n) π(x) = c_n N(x; m_n, S) (see :func:`kernel_mean` for c_n), hence
     T_nm = c_n c_m λ² |Λ|^½ |Λ+2S|^−½ exp(−½ (m_n−m_m)ᵀ(Λ+2S)⁻¹(m_n−m_m)); a mixture sums over pairs of components.

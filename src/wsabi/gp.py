@@ -1,4 +1,4 @@
-"""Gaussian process with zero mean on ℓ̃: condition, append, predict, log marginal likelihood and its gradient.
+"""Gaussian process with zero mean on ℓ̃ (paper eqs. (4)-(6)): condition, append, predict, log marginal likelihood.
 
 The output scale λ multiplies K and leaves m̃ unchanged, so what is factored is the correlation matrix R = K/λ²; λ² is
 applied where a variance is wanted. That is what lets λ be profiled out in closed form at every size.
@@ -27,7 +27,7 @@ __all__ = ["GP", "condition", "log_marginal_likelihood"]
 
 @dataclass(slots=True)
 class GP:
-    """Posterior of ℓ̃ given values at N data, with P pending points behind them.
+    """Posterior of ℓ̃ given values at N data (paper eq. (4)), with P pending points behind them.
 
     A pending point is one whose value is not known yet: it conditions C̃, which needs no values, and leaves m̃ alone.
 
@@ -99,18 +99,18 @@ class GP:
         self.rows = self.rows[: self.n]
 
     def predict(self, Q: Array) -> tuple[Array, Array]:
-        """m̃ (M,) and C̃(x, x) (M,) at Q (M, D)."""
+        """m̃ (M,) and C̃(x, x) (M,) at Q (M, D): paper eqs. (5) and (6)."""
         R = self.unit_kernel(self.rows, Q)  # (N + P, M)
         V = solve_lower(self.factor.lower(), R)
         c_tilde = self.scale**2 * np.maximum(1.0 - np.square(V).sum(axis=0), 0.0)
         return R[: self.n].T @ self.weights, c_tilde
 
     def mean(self, Q: Array) -> Array:
-        """m̃ (M,) at Q (M, D), O(NM): no solve is needed for the mean."""
+        """m̃ (M,) at Q (M, D) (paper eq. (5)), O(NM): no solve is needed for the mean."""
         return np.asarray(self.unit_kernel(Q, self.X) @ self.weights)
 
     def covariance(self, Q: Array) -> tuple[Array, Array]:
-        """m̃ (M,) and the full C̃ (M, M) at Q (M, D), given the data alone."""
+        """m̃ (M,) and the full C̃ (M, M) at Q (M, D), given the data alone: paper eqs. (5) and (6)."""
         R = self.unit_kernel(self.X, Q)
         V = solve_lower(self.lower(), R)
         return R.T @ self.weights, self.scale**2 * (self.unit_kernel.gram(Q) - V.T @ V)

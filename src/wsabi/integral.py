@@ -1,4 +1,4 @@
-"""E[Z | D] and V[Z | D] in closed form, for WSABI-L, WSABI-M and Bayes-Hermite quadrature."""
+"""E[Z | D] and V[Z | D] in closed form, for WSABI-L, WSABI-M and Bayes-Hermite quadrature (paper eqs. (2) and (3))."""
 
 from __future__ import annotations
 
@@ -43,6 +43,9 @@ def moments(gp: GP, measure: Measure, alpha: float, method: Method) -> Moments:
 
     Notes
     -----
+    Paper eqs. (2) and (3), ∫mπ and ∬Cππ', with m and C of eqs. (9) and (10) for L, (11) and (12) for M, and of the GP
+    on ℓ itself for BQ (section 2). The paper leaves the closed forms out for their length (section 3.3).
+
     Computed with the correlation kernel R = K/λ²: z = R⁻¹ℓ̃/λ², and powers of λ are put back at the end. L costs
     O(N²D) and two triangular solves; M O(N³).
     """

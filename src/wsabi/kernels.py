@@ -14,7 +14,7 @@ __all__ = ["SquaredExponential"]
 
 @dataclass(frozen=True, eq=False)
 class SquaredExponential:
-    """k(x, x') = λ² exp(−½ (x − x')ᵀ Λ⁻¹ (x − x')), Λ = diag(lengthscales²).
+    """k(x, x') = λ² exp(−½ (x − x')ᵀ Λ⁻¹ (x − x')), Λ = diag(lengthscales²): K of paper section 2, in D dimensions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Expected variance of Z after the next sample (paper eq. for ⟨V[Z]⟩), by rank-one updates.
+"""Expected variance of Z after the next sample (paper section 4.1, eq. (13)), by rank-one updates.
 
 Adding x* to the data moves K⁻¹ by eeᵀ/C̃* with e = (−K⁻¹k*, 1), and z by δe with δ = (ℓ̃(x*) − m̃*)/C̃*. The variance of
 Z is a quadratic in z, so its expectation over the Gaussian predictive of ℓ̃(x*) is exact: the second moment of δ is
@@ -62,7 +62,8 @@ class Lookahead:
     def variance_change(self, Q: Array) -> Array:
         """⟨V[Z | D, ℓ(x*)]⟩ − V[Z | D], (M,), at candidates Q (M, D); most negative is best. O(N²) each.
 
-        A candidate that is a datum already is +inf: under L the expected change may be positive everywhere.
+        The first term is paper eq. (13); the second does not depend on x*. A candidate that is a datum already is +inf:
+        under L the expected change may be positive everywhere.
         """
         kernel = self.gp.unit_kernel
         r = kernel(self.rows, Q)  # (N, M)

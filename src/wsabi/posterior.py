@@ -38,6 +38,8 @@ _TAIL = 1e-6  # mass left out at each end of a default grid
 class Posterior:
     """p(x) = ℓ(x)π(x)/Z with ℓ the model's mean: α + ½m̃² (L), α + ½(m̃² + C̃) (M) or m̃ (Bayes-Hermite).
 
+    The means are paper eqs. (9), (11) and, for a GP on ℓ, section 2; Z is eq. (1). The paper stops at Z.
+
     Attributes
     ----------
     X : (N, D) data, in base coordinates, as is everything here but what the methods return.

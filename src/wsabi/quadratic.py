@@ -1,7 +1,7 @@
 """Closed forms of a measure times a quadratic form in kernels: mass, moments and one-dimensional marginals.
 
 f(u) = π(u) (c + Σ_ij A_ij κ(u, x_i) κ(u, x_j)), κ the squared exponential with λ = 1. All three models of ℓπ are of
-this kind, so their moments and marginals are written once, here.
+this kind, so their moments and marginals are written once, here: paper eqs. (9) and (11) with eqs. (5) and (6) put in.
 """
 
 from __future__ import annotations

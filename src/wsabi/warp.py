@@ -1,4 +1,4 @@
-"""The square-root warp ℓ = α + ½ℓ̃² and the moments of ℓ under its two approximations (paper section 3)."""
+"""The square-root warp ℓ = α + ½ℓ̃² and the moments of ℓ under its two approximations (paper eqs. (7)-(12))."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def offset(likelihood: Array, alpha: float | Literal["auto"]) -> float:
 
     Notes
     -----
-    The paper takes 0.8 min ℓ (its only footnote) and finds the choice unimportant. It is not: the model returns to α
+    The paper takes 0.8 min ℓ (section 3, footnote) and finds the choice unimportant. It is not: the model returns to α
     far from data, so α·π(unexplored) is added to Z, a bias that more samples elsewhere never remove (errors of 2e-3
     to 7e-3 on four-dimensional mixtures where α = 0 reaches 1e-4). A likelihood falls to zero far away, and so does
     the model with α = 0.
@@ -27,7 +27,7 @@ def offset(likelihood: Array, alpha: float | Literal["auto"]) -> float:
 
 
 def latent_values(likelihood: Array, alpha: float, method: Method) -> Array:
-    """What the GP sees, (N,): ℓ̃ = √(2(ℓ − α)), or ℓ itself for Bayes-Hermite quadrature."""
+    """What the GP sees, (N,): ℓ̃ = √(2(ℓ − α)) (paper section 3, unnumbered), or ℓ itself for Bayes-Hermite."""
     if method == "bq":
         return likelihood
     return np.sqrt(2.0 * np.maximum(likelihood - alpha, 0.0))
@@ -36,8 +36,8 @@ def latent_values(likelihood: Array, alpha: float, method: Method) -> Array:
 def likelihood_moments(method: Method, alpha: float, m_tilde: Array, c_tilde: Array) -> tuple[Array, Array]:
     """Mean m(x) and variance C(x, x) of ℓ from those of ℓ̃, each of the shape of ``m_tilde``.
 
-    L: m = α + ½m̃²,          C = m̃² C̃
-    M: m = α + ½(m̃² + C̃),   C = ½C̃² + m̃² C̃
+    L: m = α + ½m̃²,          C = m̃² C̃            paper eqs. (9) and (10)
+    M: m = α + ½(m̃² + C̃),   C = ½C̃² + m̃² C̃     paper eqs. (11) and (12)
     """
     if method == "bq":
         return m_tilde, c_tilde
@@ -50,7 +50,7 @@ def likelihood_moments(method: Method, alpha: float, m_tilde: Array, c_tilde: Ar
 def likelihood_covariance(method: Method, m_tilde: Array, c_tilde: Array) -> Array:
     """C(x, x'), (M, M), from m̃ (M,) and C̃ (M, M).
 
-    L: m̃ C̃ m̃';  M: ½C̃² + m̃ C̃ m̃'
+    L: m̃ C̃ m̃', paper eq. (10);  M: ½C̃² + m̃ C̃ m̃', paper eq. (12)
     """
     if method == "bq":
         return c_tilde
