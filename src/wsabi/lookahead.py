@@ -3,6 +3,12 @@
 Adding x* to the data moves K⁻¹ by eeᵀ/C̃* with e = (−K⁻¹k*, 1), and z by δe with δ = (ℓ̃(x*) − m̃*)/C̃*. The variance of
 Z is a quadratic in z, so its expectation over the Gaussian predictive of ℓ̃(x*) is exact: the second moment of δ is
 1/C̃*, and any Gauss-Hermite rule with two or more nodes gives the same number. No refit, no factorisation.
+
+Departure from the paper. Eq. (13) averages over ℓ(x*) ~ N(m, C), the approximate model of ℓ; here the average is over
+the Gaussian predictive of ℓ̃(x*). Under L the two agree, because ℓ(x*) is affine in ℓ̃(x*) (eq. (7)), and for
+Bayes-Hermite they are the same thing. Under M they do not agree. There N(m, C) puts probability on ℓ < α, for which no
+ℓ̃ exists, and a value of ℓ does not tell the sign of ℓ̃; the model could not be conditioned on such draws without a rule
+for them. The predictive of ℓ̃ is the exact law of what the GP is conditioned on next, and its average has a closed form.
 """
 
 from __future__ import annotations
