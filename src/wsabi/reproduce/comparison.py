@@ -36,7 +36,7 @@ AIS_SHARE = 0.6
 class Contest:
     """One problem, the methods on it, and WSABI's number of samples.
 
-    ``fast`` departs from the letter of the paper where it would take hours: candidates from a pool instead of CMA-ES,
+    ``fast`` departs from Settings.paper() where it would take hours: candidates from a pool instead of CMA-ES,
     and hyperparameters refitted as the data grow by a fifth instead of at every sample.
     """
 

@@ -20,9 +20,9 @@ FEW_METHODS = 6  # with more lines than this, bands of what each run claims woul
 Finals = dict[str, float]
 
 FAST = (
-    "Not to the letter: CMA-ES and a refit at every sample would take an hour at this number of samples, so candidates "
-    "come from a pool and hyperparameters are refitted as the data grow by a fifth; α = 0.8 min ℓ and the measure are "
-    "the paper's."
+    "Not as in Settings.paper(): CMA-ES and a refit at every sample would take an hour at this number of samples, so "
+    "candidates come from a pool and hyperparameters are refitted as the data grow by a fifth; α = 0.8 min ℓ and the "
+    "measure are the paper's."
 )
 LETTER = "WSABI-L and WSABI-M run with Settings.paper(): CMA-ES and a refit at every sample, α = 0.8 min ℓ."
 AIS_NOTE = (

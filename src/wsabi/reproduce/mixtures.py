@@ -88,9 +88,9 @@ def _digest(plan: Plan, traces: Sequence[Trace]) -> Digest:
             "The paper does not say whether the integers 21 to 29 are standard deviations or variances: both are run.",
             "A mixture costs next to nothing to evaluate and simple Monte Carlo gets it vectorised: draws are capped "
             "at two million.",
-            "Not to the letter: at 500 samples CMA-ES at every sample with a refit at every sample takes minutes for "
-            "each of the 16 × 2 mixtures and each method, so candidates come from a pool and hyperparameters are "
-            "refitted as the data grow by a fifth; α = 0.8 min ℓ and the measure are the paper's.",
+            "Not as in Settings.paper(): at 500 samples CMA-ES at every sample with a refit at every sample takes "
+            "minutes for each of the 16 × 2 mixtures and each method, so candidates come from a pool and "
+            "hyperparameters are refitted as the data grow by a fifth; α = 0.8 min ℓ and the measure are the paper's.",
             "The likelihood of the truth is the normal density of the true log Z under N(log_z, log_z_std²), averaged "
             "over mixtures. Bands in the figures are one standard error over the mixtures.",
         ),
