@@ -196,7 +196,9 @@ class SequentialModel:
         start = points[np.argmin(change)]
         if self.settings.search == "pool":
             return np.asarray(start)
-        return cma_es(lambda Q: -lookahead.variance_change(Q), self.measure, start, self.rng)
+        # In units of the best candidate's own change: CMA-ES ends where values differ by 1e-3, and V[Z] has any scale.
+        unit = abs(float(np.min(change))) or 1.0
+        return cma_es(lambda Q: -lookahead.variance_change(Q) / unit, self.measure, start, self.rng)
 
     def _distinct(self, x: Array, pending: Array) -> Array:
         """x, or a draw from the measure where x is a point that is there already."""
