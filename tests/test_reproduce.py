@@ -282,6 +282,17 @@ def test_active_sampling_begins_at_the_prior_mean_and_finds_the_bumps():
     np.testing.assert_allclose(model.z()[0], SHOWN.z, rtol=0.02)
 
 
+@pytest.mark.parametrize("method", ["wsabi-l", "wsabi-m"])
+def test_the_look_ahead_is_one_more_way_to_choose_samples(method):
+    experiment = {"wsabi-l": one_dimension.ACTIVE_L, "wsabi-m": one_dimension.ACTIVE_M}[method]
+    steps = experiment.steps(QUICK)
+    fits = {fit.kind: fit for fit, _ in zip(steps, range(3), strict=False)}
+    assert list(fits) == ["active", "look-ahead", "grid"]
+    assert fits["look-ahead"].seconds > 0.0
+    assert fits["look-ahead"].z_error() < 0.05  # a few per cent; five samples are off by tens
+    assert not np.array_equal(fits["look-ahead"].model.points, fits["active"].model.points)
+
+
 def test_moment_matching_has_the_moments_of_the_chi_squared_process():
     parts = list(chi_squared.CHI_SQUARED.steps(QUICK))
     draws = np.concatenate([part.likelihoods for part in parts])

@@ -15,7 +15,7 @@ from wsabi.gp import GP, condition
 from wsabi.integral import moments
 from wsabi.measures import Gaussian
 from wsabi.sequential import SequentialModel
-from wsabi.settings import Settings
+from wsabi.settings import Acquisition, Settings
 from wsabi.warp import Method, latent_values, likelihood_moments, offset
 
 __all__ = [
@@ -122,9 +122,12 @@ def grid_model(method: Method, likelihood: Bumps, n: int = N_SAMPLES) -> LineMod
     return conditioned(method, points, likelihood.log(points))
 
 
-def active(method: Method, likelihood: Bumps, rng: np.random.Generator, n: int = N_SAMPLES) -> LineModel:
+def active(
+    method: Method, likelihood: Bumps, rng: np.random.Generator, n: int = N_SAMPLES,
+    acquisition: Acquisition = "uncertainty",
+) -> LineModel:  # fmt: skip
     """n samples chosen one after another by the paper's settings, beginning at the prior mean."""
-    model = SequentialModel(PRIOR, replace(Settings.paper(method), initial=1), rng)
+    model = SequentialModel(PRIOR, replace(Settings.paper(method), initial=1, acquisition=acquisition), rng)
     for _ in range(n):
         x = model.propose(1, np.empty((0, 1)))
         model.observe(x, likelihood.log(x[:, 0]))
