@@ -18,6 +18,8 @@ from wsabi.evaluate import LikelihoodError
 from wsabi.loop import Progress
 from wsabi.result import Result
 
+pytestmark = pytest.mark.sensitive
+
 DIM = 4
 PRIOR = wsabi.Gaussian(np.zeros(DIM))
 CENTRE = np.array([1.0, -0.5, 0.25, 0.75])

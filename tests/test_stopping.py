@@ -13,6 +13,8 @@ from wsabi.engine.certificate import ENOUGH_POINTS, MIN_POINTS
 from wsabi.engine.lookout import FEWER_RETURNS
 from wsabi.result import Result
 
+pytestmark = pytest.mark.sensitive
+
 PRIOR = wsabi.Gaussian([0.0, 0.0])
 MODES, WIDTH = np.array([[1.0, 1.0], [-1.1, -0.9]]), 0.1  # no mirror images of each other, twenty sds apart
 

@@ -21,6 +21,8 @@ from wsabi.engine.crossfit import CrossFit
 from wsabi.problems import Problem, banana, constant, correlated_gaussian, infeasible_half, narrow_gaussian
 from wsabi.result import Result
 
+pytestmark = pytest.mark.sensitive
+
 PRIOR = wsabi.Gaussian([0.0, 0.0])
 CENTRE, WIDTH = np.array([0.5, -0.3]), np.array([0.3, 0.2])
 

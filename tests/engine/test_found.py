@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.engine.explorer import Explorer
-from wsabi.engine.found import ALONE, NEGLIGIBLE, Found
+from wsabi.engine.found import ALONE, NEGLIGIBLE, Found, _within_reach
 from wsabi.engine.frame import Frame
 from wsabi.engine.regions import inflation
 
@@ -228,7 +229,7 @@ def test_a_surrogate_says_nothing_of_what_is_far_from_its_region(monkeypatch: py
     assert found.novelty(round_bump(THERE), rng) < 0.01
     reach = (math.sqrt(2.0) + 4.0) * 0.1 * math.sqrt(inflation(2))
     X = THERE + np.outer([0.99 * reach, 1.01 * reach], [0.6, 0.8])
-    assert_array_equal(found._within_reach(known, X), [100.0, -np.inf])
+    assert_array_equal(_within_reach(known, X), [100.0, -np.inf])
 
 
 def test_gains_are_those_of_new_regions() -> None:
@@ -289,3 +290,36 @@ def test_unseen_share_by_hand(sequence: str, masses: dict[str, float], expected:
     """
     assert_allclose(unseen(sequence, **masses), expected, rtol=1e-12)
     assert_allclose(unseen(sequence, unit=1e-6, **masses), expected, rtol=1e-9)
+
+
+# -- what is kept side by side -----------------------------------------------------------------------------------------
+
+LEFT, MIDDLE, RIGHT = np.array([-1.2, 0.5]), np.array([0.4, 1.3]), np.array([1.2, -0.5])
+
+
+def bumps(*centres: np.ndarray, sd: float = 0.15) -> Callable[[np.ndarray], np.ndarray]:
+    """log ℓ of Gaussian bumps of equal height."""
+    return lambda X: np.logaddexp.reduce([-0.5 * np.square((X - c) / sd).sum(axis=1) for c in centres])
+
+
+def an_explorer_of(*centres: np.ndarray) -> Explorer:
+    """One that has learnt sixty points about these bumps, all of height one; its q has their mean and covariance."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([c + 0.2 * rng.standard_normal((60 // len(centres), 2)) for c in centres])
+    explorer = Explorer(MEASURE, rng)
+    explorer.frame = Frame.of(X.mean(axis=0), np.cov(X.T))
+    explorer.match(X, bumps(*centres)(X))
+    assert explorer.is_cold
+    return explorer
+
+
+def test_two_regions_with_one_mode_in_common_are_both_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a mode that the other has not; one that has found the same is not apart."""
+    first, second = an_explorer_of(RIGHT, MIDDLE), an_explorer_of(MIDDLE, LEFT)
+    found = Found(MEASURE)
+    found.record(a_look("new region"), first, 1.0)
+    monkeypatch.setattr(Found, "index_of", lambda *_: 0)  # as if q of the second had its centre nearer
+    assert found.is_apart(second, np.random.default_rng(0))
+    assert not found.is_apart(an_explorer_of(RIGHT, MIDDLE), np.random.default_rng(0))
+    found.record(a_look("new region"), an_explorer(first.frame.mean), 0.3, apart=True)
+    assert len(found.sites) == 2

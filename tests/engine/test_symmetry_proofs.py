@@ -27,6 +27,8 @@ from wsabi.engine.images import CHECKS, Image, Images, _checks
 from wsabi.engine.mirrors import Mirror, close_to
 from wsabi.measures import Gaussian
 
+pytestmark = pytest.mark.sensitive
+
 # -- what proves a symmetry -------------------------------------------------------------------------------------------
 
 

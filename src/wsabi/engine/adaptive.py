@@ -136,13 +136,14 @@ class AdaptiveModel:
 
     @property
     def is_checked(self) -> bool:
-        """Whether looks keep coming back, and fresh points have checked what they found.
+        """Whether looks keep coming back, fresh points have checked what they found, and no evaluation contradicts it.
 
-        So many that their error can be believed, or all that the settings ask for.
+        So many fresh points that their error can be believed, or all that the settings ask for.
         """
         planned = self.settings.check_share * self.budget
         has_points = planned == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, planned))
-        return has_points and self.lookout.keeps_returning and self.unsearched_nats == 0.0
+        settled = self.unsearched_nats == 0.0 and not self.lookout.has_met_more
+        return has_points and self.lookout.keeps_returning and settled
 
     @property
     def is_looking(self) -> bool:

@@ -165,37 +165,29 @@ class Found:
         return math.exp(new - np.logaddexp(new, self.log_total))
 
     def novelty(self, explorer: Explorer, rng: np.random.Generator) -> float:
-        """Share of an explorer's mass that the known regions have not.
+        """Share of an explorer's mass that the known regions have not."""
+        return _share_alone(explorer, self.explorers, rng)
 
-        By draws of its q: where a known surrogate says as much as this one does, nothing is new. Beyond its own data a
-        surrogate may say anything, so it counts within √D + 4 sds of its q only, which hold nearly all of them.
+    def is_apart(self, explorer: Explorer, rng: np.random.Generator) -> bool:
+        """Whether an explorer within a known region is to be kept beside it: the smaller has mass the other has not.
+
+        Two regions of two modes each may have one of them in common.
         """
-        if not self.explorers:
-            return 1.0
-        q = explorer.frame.scaled(inflation(self.measure.dim))
-        X = q.colour(rng.standard_normal((GAIN_DRAWS, self.measure.dim)))
-        mine = explorer.log_likelihood(X)[0]
-        possible = np.isfinite(mine)
-        if not np.any(possible):
-            return 0.0
-        X, mine = X[possible], mine[possible]
-        known = np.max([self._within_reach(other, X) for other in self.explorers], axis=0)
-        log_w = mine + self.measure.log_pdf(X) - q.log_density(X)
-        w = np.exp(log_w - np.max(log_w))
-        return float(w @ -np.expm1(np.minimum(known - mine, 0.0))) / float(w.sum())
+        host = self.index_of(explorer)
+        if host is None:
+            return False
+        smaller, larger = sorted([self.explorers[host], explorer], key=lambda each: each.log_z)
+        return _share_alone(smaller, [larger], rng) >= MORE_OF_THE_SAME
 
-    def _within_reach(self, known: Explorer, X: Array) -> Array:
-        """log ℓ (N,) at X (N, D) by an explorer's surrogate, −inf where it has no data."""
-        radius = np.linalg.norm(known.frame.scaled(inflation(self.measure.dim)).whiten(X), axis=1)
-        return np.where(radius < reach(self.measure.dim), known.log_likelihood(X)[0], -np.inf)
-
-    def record(self, look: Look, explorer: Explorer, gain: float, host: int | None = None) -> None:
+    def record(
+        self, look: Look, explorer: Explorer, gain: float, host: int | None = None, *, apart: bool = False
+    ) -> None:
         """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.
 
         ``host`` is the number of the known region that it belongs to, where that is not the one q has arrived in.
 
         What is new inside a known region, and not much narrower than it, is more of the same region: one of the two
-        explorers is kept, the one with the larger mass.
+        explorers is kept, the one with the larger mass. Both are if it lies ``apart``, see :meth:`is_apart`.
         """
         self.looks.append(look)
         new = look.outcome == "new region"
@@ -206,7 +198,7 @@ class Found:
         if look.outcome == "known region" and host is not None:
             self.sites[host].hits += 1
         if new and math.isfinite(explorer.log_z):
-            if host is None or is_part(self.sites[host].explorer, explorer):
+            if host is None or apart or is_part(self.sites[host].explorer, explorer):
                 self._keep(explorer)
             else:
                 self._replace(self.sites[host], explorer)
@@ -367,3 +359,32 @@ def _unmet(kinds: Sequence[tuple[int, float]], n_trifles: int, n_looks: int) -> 
     hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
     # No more of them than looks were made to meet them.
     return min(hidden, n_looks) * float(np.sum(met_once)) / once
+
+
+def _share_alone(explorer: Explorer, others: Sequence[Explorer], rng: np.random.Generator) -> float:
+    """Share of an explorer's mass that the others have not; all of it if there are none.
+
+    By draws of its q: where another surrogate says as much as this one does, nothing is new. Beyond its own data a
+    surrogate may say anything, so it counts within √D + 4 sds of its q only, which hold nearly all of them.
+    """
+    if not others:
+        return 1.0
+    measure = explorer.measure
+    q = explorer.frame.scaled(inflation(measure.dim))
+    X = q.colour(rng.standard_normal((GAIN_DRAWS, measure.dim)))
+    mine = explorer.log_likelihood(X)[0]
+    possible = np.isfinite(mine)
+    if not np.any(possible):
+        return 0.0
+    X, mine = X[possible], mine[possible]
+    known = np.max([_within_reach(other, X) for other in others], axis=0)
+    log_w = mine + measure.log_pdf(X) - q.log_density(X)
+    w = np.exp(log_w - np.max(log_w))
+    return float(w @ -np.expm1(np.minimum(known - mine, 0.0))) / float(w.sum())
+
+
+def _within_reach(known: Explorer, X: Array) -> Array:
+    """log ℓ (N,) at X (N, D) by an explorer's surrogate, −inf where it has no data."""
+    dim = X.shape[1]
+    radius = np.linalg.norm(known.frame.scaled(inflation(dim)).whiten(X), axis=1)
+    return np.where(radius < reach(dim), known.log_likelihood(X)[0], -np.inf)

@@ -147,6 +147,13 @@ class Lookout:
         return True
 
     @property
+    def has_met_more(self) -> bool:
+        """Whether the look under way has met something that the known regions do not explain."""
+        if self.search is None or not self.found.explorers:
+            return False
+        return self.found.unexplained(*self._own(self.search)) is not None
+
+    @property
     def _n_own(self) -> int:
         """Evaluations that the look under way has asked for and been told."""
         return self.data.n_own(len(self.found.looks))
@@ -319,7 +326,8 @@ class Lookout:
         explorer = search.explorer if ending.host is None else self.found.explorers[ending.host]
         start: Start = "prior" if search.from_prior else "point"
         look = Look(self._n_own, explorer.log_z + self.data.offset, ending.outcome, start)
-        self.found.record(look, search.explorer, ending.gain, ending.host)
+        apart = ending.outcome == "new region" and self.found.is_apart(search.explorer, self.rng)
+        self.found.record(look, search.explorer, ending.gain, ending.host, apart=apart)
         self.search = None
         affordable = len(self.data) + self.found.typical <= self.budget
         if ending.outcome == "known region" and search.from_prior and affordable:
