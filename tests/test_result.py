@@ -28,7 +28,7 @@ def result() -> Result:
 
 
 def test_the_fields_agree_with_each_other(result: Result) -> None:
-    assert result.method == "adaptive"
+    assert result.method == "wsabi-l"
     assert result.settings == PLAIN
     assert result.names == ("mass", "charge")
     assert result.n_evals == 30

@@ -420,7 +420,7 @@ class AdaptiveModel:
             search.skip_design()  # the draws round the summit can wait, and so can a first design where enough was told
             self._seen = -1
         self._take_notice()
-        if self.lookout.search is not None and self.lookout.search is search and search.first:
+        if self.lookout.search is not None and self.lookout.search is search:
             self.lookout.settle_on_told(search)
         if self.regions is None and self.lookout.search is not None:
             self.lookout.break_off()

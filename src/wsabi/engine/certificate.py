@@ -376,7 +376,7 @@ class _Fresh:
     @property
     def can_stand_alone(self) -> bool:
         """Whether the points are enough, and their weights even enough, for their own standard error to be believed."""
-        return self.n >= ENOUGH_POINTS and self.effective_size >= EVEN * self.n and not self.tail > MAX_TAIL
+        return self.effective_size >= max(ENOUGH_POINTS, EVEN * self.n) and not self.tail > MAX_TAIL
 
 
 def _overconfidence(crossfit: CrossFit, X: Array, log_l: Array, log_weights: Array) -> float:

@@ -279,10 +279,10 @@ class Lookout:
             self._end_look(search, ending)
 
     def settle_on_told(self, search: Search) -> None:
-        """Let the first look follow what was told as far as that leads, without evaluations of its own."""
-        X, log_l = self._own(search)
-        if search.explorer.surrogate is None:
+        """Let the first look follow what was told as far as that leads, if it has no evaluations of its own."""
+        if not search.first or self._n_own or search.explorer.surrogate is None:
             return
+        X, log_l = self._own(search)
         with contextlib.suppress(NumericalError):
             search.explorer.match_until_still(X, log_l)
 
