@@ -17,8 +17,8 @@ import numpy as np
 from scipy import linalg, special, stats
 
 from wsabi import Gaussian, GaussianMixture, Independent, Uniform
-from wsabi._logspace import log_sum_exp
-from wsabi._types import Array
+from wsabi._core.logspace import log_sum_exp
+from wsabi._core.types import Array
 from wsabi.measures import Measure
 from wsabi.problems import Problem
 from wsabi.problems._problem import LOG_2PI

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 import wsabi
-from wsabi._types import Array
+from wsabi._core.types import Array
 
 __all__ = ["Options", "Reference", "Row", "cpu_seconds", "options", "print_table", "print_targets", "save", "spread"]
 

@@ -24,8 +24,8 @@ from benchmarks.held_out import CASES, EXACT, HeldOut, Prior
 from benchmarks.measuring import print_table
 from benchmarks.study_truths import Case, Target, find_modes, importance_sample
 from wsabi import Gaussian, Independent, Uniform
-from wsabi._logspace import log_sum_exp
-from wsabi._types import Array
+from wsabi._core.logspace import log_sum_exp
+from wsabi._core.types import Array
 from wsabi.problems import Problem
 from wsabi.problems._problem import LOG_2PI
 

@@ -22,7 +22,7 @@ from scipy import optimize, special
 
 from benchmarks.measuring import RESULTS, Options, Row, print_table, print_targets, save
 from wsabi import problems
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.engine.pareto import pareto_k
 from wsabi.engine.students import Students, fit_students, joined
 from wsabi.problems import Problem

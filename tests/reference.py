@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.testing import assert_allclose
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.gp import GP
 from wsabi.kernels import SquaredExponential
 from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform

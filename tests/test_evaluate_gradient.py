@@ -13,7 +13,8 @@ from scipy import stats
 
 import wsabi
 from wsabi.charts import Chart, chart
-from wsabi.evaluate import LikelihoodError, checked_slope, evaluator, gradient_evaluator
+from wsabi.errors import LikelihoodError
+from wsabi.evaluate import checked_slope, evaluator, gradient_evaluator
 
 # -- in base coordinates ----------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
 from wsabi import fit
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
+from wsabi.errors import NumericalError
 from wsabi.fit import LOG_BOUND, Fit, LengthscalePrior, fit_lengthscales, starting_points
 from wsabi.gp import log_marginal_likelihood
 from wsabi.kernels import SquaredExponential

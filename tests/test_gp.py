@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import reference
-from wsabi._linalg import JITTER
-from wsabi._types import Array
+from wsabi._core.linalg import JITTER
+from wsabi._core.types import Array
 from wsabi.gp import GP, condition, log_marginal_likelihood, profiled_scale
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.evaluate import LikelihoodError
+from wsabi.errors import LikelihoodError
 from wsabi.loop import Progress
 from wsabi.result import Result
 

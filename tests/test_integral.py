@@ -13,8 +13,8 @@ from scipy import stats
 
 import reference
 from wsabi import embeddings
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
+from wsabi.errors import NumericalError
 from wsabi.gp import GP, condition
 from wsabi.integral import _bq_variance, _clip, _matching_moments, moments
 from wsabi.measures import Gaussian, Measure

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi.evaluate import LikelihoodError
+from wsabi.errors import LikelihoodError
 from wsabi.limits import (
     MANY_DIMENSIONS,
     checked_budget,

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reference
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.gp import GP, condition
 from wsabi.integral import moments
 from wsabi.lookahead import Lookahead

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.acquisition import log_uncertainty_at
 from wsabi.gp import GP, condition
 from wsabi.maximise import CandidatePool, bfgs_ascent, cma_es, polish

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import reference
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 KINDS = ("gaussian", "mixture", "box", "polynomial")

@@ -16,7 +16,7 @@ from scipy import stats
 import reference
 import wsabi
 from wsabi import embeddings
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.charts import MarginalChart, chart
 from wsabi.design import spread_design
 from wsabi.gp import condition

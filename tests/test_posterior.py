@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.integrate import trapezoid
 
 import reference
-from wsabi._linalg import NumericalError
 from wsabi.charts import chart
+from wsabi.errors import NumericalError
 from wsabi.gp import condition
 from wsabi.importance import Student, resample
 from wsabi.integral import moments

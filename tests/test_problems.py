@@ -13,7 +13,7 @@ from scipy import integrate, optimize, stats
 from scipy.special import log_ndtr, logsumexp
 
 from wsabi import problems
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.problems import Problem
 from wsabi.problems.gp_classification import GPClassification
 from wsabi.problems.gp_regression import GPRegression, yacht_data

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import wsabi
-from wsabi._linalg import NumericalError
 from wsabi.engine import adaptive
 from wsabi.engine.evaluations import Evaluations
+from wsabi.errors import NumericalError
 
 
 def gaussian(x: np.ndarray) -> float:

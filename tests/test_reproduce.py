@@ -192,7 +192,7 @@ def test_a_run_that_fails_keeps_its_estimates_and_is_named_in_the_report(monkeyp
 
 
 def test_a_numerical_error_in_one_method_does_not_end_the_others(monkeypatch):
-    from wsabi._linalg import NumericalError
+    from wsabi.errors import NumericalError
 
     def broken(*arguments, **keywords):
         raise NumericalError("K is singular")

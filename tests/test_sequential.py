@@ -15,8 +15,8 @@ from scipy import stats
 
 import reference
 from wsabi import sequential
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
+from wsabi.errors import NumericalError
 from wsabi.gp import condition
 from wsabi.integral import moments
 from wsabi.kernels import SquaredExponential

@@ -13,7 +13,8 @@ from scipy import stats
 
 import wsabi
 from wsabi.charts import chart
-from wsabi.evaluate import LikelihoodError, evaluator, gradient_evaluator
+from wsabi.errors import LikelihoodError
+from wsabi.evaluate import evaluator, gradient_evaluator
 from wsabi.priors import Independent, LogDensity, as_prior, groups_of, keys_of, named_arguments
 from wsabi.weighted_samples import WeightedSamples
 

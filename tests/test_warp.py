@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.warp import Method, latent_values, likelihood_covariance, likelihood_moments, offset
 
 

@@ -1,10 +1,8 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
-from wsabi._linalg import NumericalError
-from wsabi.errors import EvidenceWarning
-from wsabi.evaluate import LikelihoodError
+from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
 from wsabi.kernels import SquaredExponential
-from wsabi.loop import Integrator, NoMassFound, integrate
+from wsabi.loop import Integrator, integrate
 from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.priors import Independent, LogDensity, Transform
 from wsabi.result import Result

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.gp import GP
 from wsabi.measures import Measure
 from wsabi.warp import Method

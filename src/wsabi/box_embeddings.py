@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, roots_legendre
 
-from wsabi._linalg import square_distances
-from wsabi._types import Array
+from wsabi._core.linalg import square_distances
+from wsabi._core.types import Array
 from wsabi.measures import Uniform
 
 __all__ = ["BoxForms"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.marginals import Marginals, PolynomialAxis, UniformAxes
 from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.parameters import Groups, standardised

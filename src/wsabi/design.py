@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.measures import Bounded, Gaussian, Measure, Polynomial, Uniform
 
 __all__ = ["candidates", "inside", "latin_hypercube", "spread_design"]

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.marginals import Axes, FrozenDistribution, LogAxes, NormalAxes, QuantileAxis, UniformAxes
 from wsabi.measures import Gaussian, GaussianMixture, Uniform
 

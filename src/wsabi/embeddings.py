@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import cholesky, solve_lower, solve_upper, square_distances
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky, solve_lower, solve_upper, square_distances
+from wsabi._core.types import Array
 from wsabi.box_embeddings import BoxForms
 from wsabi.kernels import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform

@@ -1,11 +1,46 @@
-"""Warnings and errors that a user of the library may want to catch by name."""
+"""Errors and warnings that a user of the library may want to catch by name. This module imports no other."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["EvidenceWarning", "announce"]
+if TYPE_CHECKING:
+    from wsabi._core.types import Array
+    from wsabi.result import Result
+
+__all__ = ["EvidenceWarning", "LikelihoodError", "NoMassFound", "NumericalError", "announce"]
+
+
+class NumericalError(ArithmeticError):
+    """A computation the method cannot support; ``state`` carries the last good result, if there is one."""
+
+    def __init__(self, message: str, state: object = None) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class NoMassFound(NumericalError):
+    """Every evaluation so far is −inf: there is no estimate to give. ``state`` holds (points, log_likelihoods)."""
+
+
+class LikelihoodError(RuntimeError):
+    """The likelihood raised, or returned NaN, +inf or the wrong shape.
+
+    Attributes
+    ----------
+    point : (D,) where it happened, in the user's coordinates.
+    result : the :class:`~wsabi.Result` of all evaluations before it, or None if there were none to speak of.
+    """
+
+    def __init__(self, message: str, point: Array) -> None:
+        super().__init__(message)
+        self.point = point
+        self.result: Result | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.point), {"result": self.result}
 
 
 class EvidenceWarning(UserWarning):

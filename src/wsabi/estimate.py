@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
 from wsabi.charts import Chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import FINAL, INTERIM
+from wsabi.errors import NumericalError
 from wsabi.posterior import Posterior
 from wsabi.result import Certificate, ModelBelief
 from wsabi.sequential import SequentialModel

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.charts import Chart
+from wsabi.errors import LikelihoodError
 from wsabi.priors import groups_of, keys_of, named_arguments
 
-if TYPE_CHECKING:
-    from wsabi.result import Result
-
-__all__ = ["LikelihoodError", "bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint"]
+__all__ = ["bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint"]
 
 NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
 CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
 CHECK_STEP = 1e-2  # and the length, in prior sds, of the step to get there: where it would be longer, none is taken
 RESOLUTION = 1e-6  # of x: a shorter step single precision cannot tell either
 WEIGHT_STEP = 1e-5  # for differences of the weight of a LogDensity: its cost is not that of the likelihood
-
-
-class LikelihoodError(RuntimeError):
-    """The likelihood raised, or returned NaN, +inf or the wrong shape.
-
-    Attributes
-    ----------
-    point : (D,) where it happened, in the user's coordinates.
-    result : the :class:`~wsabi.Result` of all evaluations before it, or None if there were none to speak of.
-    """
-
-    def __init__(self, message: str, point: Array) -> None:
-        super().__init__(message)
-        self.point = point
-        self.result: Result | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.point), {"result": self.result}
 
 
 def bad_values(log_l: Array) -> list[int]:

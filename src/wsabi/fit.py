@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
+from wsabi.errors import NumericalError
 from wsabi.gp import log_marginal_likelihood
 
 __all__ = ["FitRecord", "LengthscalePrior", "fit_lengthscales", "starting_points"]

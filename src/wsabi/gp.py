@@ -11,15 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import (
-    GrowingFactor,
-    inverse_triangle,
-    jittered_cholesky,
-    log_det,
-    solve_lower,
-    solve_upper,
-)
-from wsabi._types import Array
+from wsabi._core.linalg import GrowingFactor, inverse_triangle, jittered_cholesky, log_det, solve_lower, solve_upper
+from wsabi._core.types import Array
 from wsabi.kernels import SquaredExponential
 
 __all__ = ["GP", "condition", "log_marginal_likelihood"]

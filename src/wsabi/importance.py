@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from wsabi._linalg import log_det, solve_lower
-from wsabi._types import Array
+from wsabi._core.linalg import log_det, solve_lower
+from wsabi._core.types import Array
 
 __all__ = ["LowSampleSizeWarning", "Student", "checked_size", "resample", "warn_if_few"]
 

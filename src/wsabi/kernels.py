@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import gaussian_exponent
-from wsabi._types import Array, ArrayLike
+from wsabi._core.linalg import gaussian_exponent
+from wsabi._core.types import Array, ArrayLike
 
 __all__ = ["SquaredExponential"]
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import solve_lower, solve_upper
-from wsabi._types import Array
+from wsabi._core.linalg import solve_lower, solve_upper
+from wsabi._core.types import Array
 from wsabi.embeddings import (
     chain_mean,
     chain_mean_diagonal,

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
-from wsabi._threads import single_threaded
-from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi._core.threads import single_threaded
+from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.ascent import Slope
-from wsabi.errors import announce
+from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
 from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
-from wsabi.evaluate import LikelihoodError, bad_values, checked_slope, evaluator, gradient_evaluator
+from wsabi.evaluate import bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.kernels import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, too_few_evaluations, whole_number
 from wsabi.priors import LogDensity, as_prior
@@ -28,11 +27,7 @@ from wsabi.reweigh import reweigh
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 
-__all__ = ["Integrator", "NoMassFound", "Progress", "integrate"]
-
-
-class NoMassFound(NumericalError):
-    """Every evaluation so far is −inf: there is no estimate to give. ``state`` holds (points, log_likelihoods)."""
+__all__ = ["Integrator", "Progress", "integrate"]
 
 
 @dataclass(frozen=True)

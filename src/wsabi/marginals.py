@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.polynomial import UnitPolynomial
 
 __all__ = [

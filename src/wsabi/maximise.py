@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import solve_lower
-from wsabi._types import Array
+from wsabi._core.linalg import solve_lower
+from wsabi._core.types import Array
 from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient
 from wsabi.gp import GP
 from wsabi.measures import Bounded, Measure

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wsabi._checks import box_bounds, checked_names, vector
-from wsabi._linalg import NumericalError, cholesky, log_det, solve_lower, solve_upper
-from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi._core.checks import box_bounds, checked_names, vector
+from wsabi._core.linalg import cholesky, log_det, solve_lower, solve_upper
+from wsabi._core.types import Array, ArrayLike, Seed, as_generator
+from wsabi.errors import NumericalError
 from wsabi.polynomial import Polynomial
 
 __all__ = ["Bounded", "Gaussian", "GaussianMixture", "Measure", "Polynomial", "Uniform"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.distributions import as_axis
 from wsabi.marginals import Axes, Marginals, NormalAxes, UniformAxes
 from wsabi.measures import Gaussian, GaussianMixture, Uniform

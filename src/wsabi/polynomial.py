@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.polynomial import polynomial as power_series
 
-from wsabi._checks import box_bounds, checked_names
-from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi._core.checks import box_bounds, checked_names
+from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 
 __all__ = ["Polynomial", "UnitPolynomial"]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.polynomial import Polynomial, UnitPolynomial
 
 __all__ = ["PolynomialForms"]

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wsabi._linalg import GrowingFactor, NumericalError, inverse_from_cholesky, solve_lower
-from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi._core.linalg import GrowingFactor, inverse_from_cholesky, solve_lower
+from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart
+from wsabi.errors import NumericalError
 from wsabi.gp import GP
 from wsabi.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
 from wsabi.kernels import SquaredExponential

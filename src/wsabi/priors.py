@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wsabi._types import Array, Seed, as_generator
+from wsabi._core.types import Array, Seed, as_generator
 from wsabi.distributions import is_distribution
 from wsabi.marginals import Marginals
 from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, roots_legendre
 
-from wsabi._linalg import cholesky
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky
+from wsabi._core.types import Array
 from wsabi.embeddings import product_gaussian, product_mean, product_mean_diagonal
 from wsabi.kernels import SquaredExponential
 from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from wsabi._linalg import JITTER
-from wsabi._types import Array
+from wsabi._core.linalg import JITTER
+from wsabi._core.types import Array
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import MAX_TAIL, MIN_POINTS
 from wsabi.estimate import Estimate, Model

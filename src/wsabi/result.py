@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from wsabi._logspace import log_ratio_std
-from wsabi._types import Array
+from wsabi._core.logspace import log_ratio_std
+from wsabi._core.types import Array
 from wsabi.fit import FitRecord
 from wsabi.settings import Settings
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from wsabi._linalg import NumericalError, cholesky, solve_lower, square_distances
-from wsabi._logspace import log_sum_exp
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky, solve_lower, square_distances
+from wsabi._core.logspace import log_sum_exp
+from wsabi._core.types import Array
 from wsabi.charts import Chart, chart
-from wsabi.errors import announce
+from wsabi.errors import NumericalError, announce
 from wsabi.measures import Gaussian, GaussianMixture, Uniform
 from wsabi.posterior import Posterior
 from wsabi.priors import Independent, LogDensity, Prior, Transform, as_prior

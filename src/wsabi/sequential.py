@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from wsabi._logspace import safe_log, scaled_likelihood
-from wsabi._types import Array
+from wsabi._core.logspace import safe_log, scaled_likelihood
+from wsabi._core.types import Array
 from wsabi.acquisition import log_uncertainty_at
 from wsabi.design import candidates, inside, spread_design
 from wsabi.fit import Fit, FitRecord, LengthscalePrior, fit_lengthscales

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 
 __all__ = ["Method", "latent_values", "likelihood_covariance", "likelihood_moments", "offset"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from wsabi._types import Array, ArrayLike, Seed, as_generator
+from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.importance import checked_size, resample, warn_if_few
 from wsabi.parameters import Groups
 from wsabi.priors import named_arguments

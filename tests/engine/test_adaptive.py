@@ -14,10 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi._linalg import NumericalError
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import ENOUGH_POINTS
 from wsabi.engine.crossfit import CrossFit
+from wsabi.errors import NumericalError
 from wsabi.problems import Problem, banana, constant, correlated_gaussian, infeasible_half, narrow_gaussian
 from wsabi.result import Result
 

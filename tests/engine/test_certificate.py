@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from wsabi._linalg import NumericalError
 from wsabi.engine import certificate
 from wsabi.engine.certificate import MIN_POINTS, Effort, certify
 from wsabi.engine.crossfit import CrossFit
@@ -21,6 +20,7 @@ from wsabi.engine.explorer import RESOLUTION, Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
+from wsabi.errors import NumericalError
 from wsabi.measures import Gaussian
 from wsabi.result import Certificate
 from wsabi.settings import Settings

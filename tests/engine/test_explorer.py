@@ -12,7 +12,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from wsabi._linalg import NumericalError
 from wsabi.design import spread_design
 from wsabi.engine import explorer as explorer_module
 from wsabi.engine.explorer import AWAY, CAUTION, RESOLUTION, SPAN, TAIL, WIDER, Explorer, _log_student, divergence
@@ -20,6 +19,7 @@ from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import AxisKernel
 from wsabi.engine.log_surrogate import LogSurrogate, Theta
 from wsabi.engine.students import truncated
+from wsabi.errors import NumericalError
 from wsabi.measures import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
 

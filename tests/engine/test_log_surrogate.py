@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from wsabi._linalg import NumericalError
 from wsabi.engine import log_surrogate
 from wsabi.engine.log_surrogate import OFFSET_SD, SLOPE_SD, LogSurrogate, Theta, Trend, fit_log_surrogate
+from wsabi.errors import NumericalError
 
 TEMPERATURE = 3.0
 

@@ -10,11 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special, stats
 
-from wsabi._linalg import NumericalError
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.regions import TWIN, Regions, inflation
+from wsabi.errors import NumericalError
 from wsabi.measures import Gaussian
 from wsabi.settings import Settings
 

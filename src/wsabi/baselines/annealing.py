@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from wsabi._types import Array, Seed, as_generator
+from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
 from wsabi.measures import Gaussian, Measure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from wsabi._types import Seed, as_generator
+from wsabi._core.types import Seed, as_generator
 from wsabi.baselines.passive import PassiveQuadrature
 from wsabi.baselines.recording import Callback, Run
 from wsabi.result import Result

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wsabi._linalg import JITTER, solve_lower, solve_upper
-from wsabi._logspace import safe_log
-from wsabi._types import Array, Seed, as_generator
+from wsabi._core.linalg import JITTER, solve_lower, solve_upper
+from wsabi._core.logspace import safe_log
+from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.doubly_bayesian_model import DoublyBayesianModel, inverse_log_transform
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
 from wsabi.design import spread_design

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky, jittered_cholesky, solve_lower, solve_upper
-from wsabi._logspace import safe_log, scaled_likelihood
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky, jittered_cholesky, solve_lower, solve_upper
+from wsabi._core.logspace import safe_log, scaled_likelihood
+from wsabi._core.types import Array
 from wsabi.baselines.tilted import TiltedMeasure
 from wsabi.design import candidates
 from wsabi.embeddings import kernel_mean
+from wsabi.errors import NumericalError
 from wsabi.fit import FitRecord, LengthscalePrior, fit_lengthscales
 from wsabi.gp import GP, condition, log_marginal_likelihood
 from wsabi.kernels import SquaredExponential

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from wsabi._types import Array, Seed, as_generator
+from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.passive import PassiveQuadrature
 from wsabi.baselines.recording import Callback, Run
 from wsabi.design import spread_design

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._logspace import safe_log
-from wsabi._types import Array
+from wsabi._core.logspace import safe_log
+from wsabi._core.types import Array
 from wsabi.result import ModelBelief
 
 __all__ = ["LogMoments"]

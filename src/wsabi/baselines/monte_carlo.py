@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabi._types import Seed, as_generator
+from wsabi._core.types import Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
 from wsabi.result import ModelBelief, Result

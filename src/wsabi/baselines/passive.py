@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wsabi._linalg import JITTER
-from wsabi._types import Array
+from wsabi._core.linalg import JITTER
+from wsabi._core.types import Array
 from wsabi.baselines.recording import Run, Summary
 from wsabi.posterior import Posterior
 from wsabi.result import ModelBelief

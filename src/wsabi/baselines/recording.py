@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from wsabi import limits
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.charts import chart
-from wsabi.evaluate import LikelihoodError, evaluator
+from wsabi.errors import LikelihoodError, NoMassFound, NumericalError
+from wsabi.evaluate import evaluator
 from wsabi.fit import FitRecord
-from wsabi.loop import NoMassFound, Progress
+from wsabi.loop import Progress
 from wsabi.posterior import Posterior
 from wsabi.priors import as_prior
 from wsabi.result import ModelBelief, Reason, Record, Result

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
-from wsabi._types import Array, Streams
+from wsabi._core.types import Array, Streams
 from wsabi.engine.ascent import Slope
 from wsabi.engine.certificate import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
 from wsabi.engine.crossfit import CrossFit
@@ -29,6 +28,7 @@ from wsabi.engine.looking import Search
 from wsabi.engine.lookout import Lookout
 from wsabi.engine.proposal import Proposal, log_mixture
 from wsabi.engine.regions import Regions, carried_lengthscales, ground_of
+from wsabi.errors import NumericalError
 from wsabi.fit import FitRecord
 from wsabi.measures import Measure
 from wsabi.result import Certificate

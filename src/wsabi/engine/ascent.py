@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import cholesky
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky
+from wsabi._core.types import Array
 from wsabi.measures import Measure
 
 __all__ = ["Slope", "Summit", "climb"]

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from wsabi._linalg import cholesky, log_det, solve_lower, solve_upper, square_distances
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky, log_det, solve_lower, solve_upper, square_distances
+from wsabi._core.types import Array
 
 __all__ = ["Border", "fit_border"]
 

@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.engine.crossfit import CrossFit
 from wsabi.engine.explorer import RESOLUTION
 from wsabi.engine.pareto import pareto_k
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
 from wsabi.engine.students import truncated
+from wsabi.errors import NumericalError
 from wsabi.result import Certificate
 
 __all__ = ["ENOUGH_POINTS", "FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]

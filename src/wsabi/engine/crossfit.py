@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._types import Array, Indices
+from wsabi._core.types import Array, Indices
 from wsabi.engine.regions import Regions, ground_of
 
 __all__ = ["CrossFit"]

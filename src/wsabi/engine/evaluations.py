@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from wsabi._types import Array, Indices, Mask
+from wsabi._core.types import Array, Indices, Mask
 from wsabi.measures import Measure
 
 __all__ = ["Evaluations"]

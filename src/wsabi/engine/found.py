@@ -10,7 +10,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.engine.explorer import Explorer, total_log_mass
 from wsabi.engine.leads import DEPTH, exceeds
 from wsabi.engine.mirrors import Mirror, group_of, reflected

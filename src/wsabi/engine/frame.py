@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, cholesky
-from wsabi._types import Array
+from wsabi._core.linalg import cholesky
+from wsabi._core.types import Array
 from wsabi.engine.log_surrogate import Theta
+from wsabi.errors import NumericalError
 
 __all__ = ["Frame"]
 

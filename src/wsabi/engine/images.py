@@ -15,7 +15,7 @@ from itertools import chain, combinations, islice
 
 import numpy as np
 
-from wsabi._types import Array, Indices, Mask
+from wsabi._core.types import Array, Indices, Mask
 from wsabi.engine.explorer import AWAY, Explorer
 from wsabi.engine.found import NEGLIGIBLE, Found
 from wsabi.engine.mirrors import Mirror, close_to, connecting, mirrors, suggested_by

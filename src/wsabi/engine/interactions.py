@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 
 __all__ = ["BLOCK", "LEAST_DIMENSION", "SIDES", "AxisKernel", "bent", "interactions"]
 

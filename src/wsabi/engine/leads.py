@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._types import Array, Indices, Mask
+from wsabi._core.types import Array, Indices, Mask
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.regions import inflation

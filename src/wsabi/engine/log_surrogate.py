@@ -16,8 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wsabi._linalg import (
-    NumericalError,
+from wsabi._core.linalg import (
     cholesky,
     gaussian_exponent,
     inverse_from_cholesky,
@@ -26,13 +25,15 @@ from wsabi._linalg import (
     solve_lower,
     solve_upper,
 )
-from wsabi._types import Array, Indices
+from wsabi._core.types import Array, Indices
 from wsabi.engine.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
+from wsabi.errors import NumericalError
 
 __all__ = ["STEPS", "LogSurrogate", "Theta", "Trend", "fit_log_surrogate"]
 
-# Relative to the mean diagonal of the kernel matrix; see _linalg.JITTER. Values of hundreds of nats make that diagonal
-# 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth of it.
+# Relative to the mean diagonal of the kernel matrix; see JITTER in _core/linalg. Values of hundreds of nats make that
+# diagonal 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth
+# of it.
 JITTER = 1e-11
 STEPS = 20  # of the search for θ, which goes on from where it was left as the data grow
 Side = tuple[float, float, float, float]  # log h, log a, c, log s of one parameter's axis

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wsabi._types import Array, Mask
+from wsabi._core.types import Array, Mask
 from wsabi.design import spread_design
 from wsabi.engine.ascent import Summit
 from wsabi.engine.explorer import Explorer

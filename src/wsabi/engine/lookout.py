@@ -10,14 +10,14 @@ from itertools import takewhile
 
 import numpy as np
 
-from wsabi._linalg import NumericalError
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.engine.ascent import Slope, Summit, climb
 from wsabi.engine.evaluations import Evaluations
 from wsabi.engine.found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
 from wsabi.engine.frame import Frame
 from wsabi.engine.images import Images
 from wsabi.engine.looking import Search, look_limit
+from wsabi.errors import NumericalError
 from wsabi.limits import MANY_DIMENSIONS
 from wsabi.measures import Measure
 from wsabi.result import Look, Outcome, Start

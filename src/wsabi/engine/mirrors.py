@@ -14,7 +14,7 @@ from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
-from wsabi._types import Array, Indices, Mask
+from wsabi._core.types import Array, Indices, Mask
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.frame import Frame
 

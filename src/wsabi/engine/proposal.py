@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from wsabi._types import Array, Indices
+from wsabi._core.types import Array, Indices
 from wsabi.engine.regions import Regions
 from wsabi.engine.students import Students, fit_students, joined, truncated
 from wsabi.measures import Measure

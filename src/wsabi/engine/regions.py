@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wsabi._linalg import NumericalError, square_distances
-from wsabi._types import Array, Indices, Mask
+from wsabi._core.linalg import square_distances
+from wsabi._core.types import Array, Indices, Mask
 from wsabi.engine.explorer import Explorer, total_log_mass
 from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.students import Students, shape_of
+from wsabi.errors import NumericalError
 from wsabi.measures import Gaussian, Measure
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 
 __all__ = ["relative_variance", "relief"]
 

@@ -1,7 +1,7 @@
 """Mixtures of Student densities: what q is not, a shape that bends, has arms or comes in pieces.
 
 They are drawn from, never integrated against, so nothing asks them to be a Gaussian or smooth. Their small matrices are
-factored and inverted all at once by NumPy's stacked routines, which the single ones of `_linalg` are not.
+factored and inverted all at once by NumPy's stacked routines, which the single ones of `_core/linalg.py` are not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 
 __all__ = ["DEGREES", "Students", "fit_students", "joined", "shape_of", "truncated"]
 

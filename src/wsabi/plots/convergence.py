@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.plots.style import COLOURS, LABELS, LINES, TRUTH, new_figure
 
 if TYPE_CHECKING:

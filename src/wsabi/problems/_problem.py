@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wsabi._types import Array, ArrayLike
+from wsabi._core.types import Array, ArrayLike
 from wsabi.measures import Gaussian, Measure
 
 __all__ = ["LOG_2PI", "Problem", "checked_dim", "require_positive", "unit_prior"]

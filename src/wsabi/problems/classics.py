@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from wsabi._logspace import log_sum_exp
-from wsabi._types import Array
+from wsabi._core.logspace import log_sum_exp
+from wsabi._core.types import Array
 from wsabi.measures import Gaussian, Uniform
 from wsabi.problems._problem import LOG_2PI, Problem, checked_dim, require_positive, unit_prior
 

@@ -7,16 +7,9 @@ from importlib import resources
 
 import numpy as np
 
-from wsabi._linalg import (
-    NumericalError,
-    cholesky,
-    jittered_cholesky,
-    log_det,
-    lower_positions,
-    pairwise_squares,
-    solve_lower,
-)
-from wsabi._types import Array, Indices
+from wsabi._core.linalg import cholesky, jittered_cholesky, log_det, lower_positions, pairwise_squares, solve_lower
+from wsabi._core.types import Array, Indices
+from wsabi.errors import NumericalError
 from wsabi.measures import Gaussian
 from wsabi.problems._problem import LOG_2PI, Problem
 
@@ -61,8 +54,8 @@ class GPRegression:
     -----
     x₀ is the log of the kernel's amplitude, a standard deviation; x_{D+1} the log of a variance. Where σ² is below
     round-off of the amplitude (σ² < 1e-13 exp(2x₀), ten prior sds out) the factorisation may fail; then, and only
-    then, the smallest relative jitter of :func:`wsabi._linalg.jittered_cholesky` stands in for the noise. A coordinate
-    beyond ±100 is read as ±100.
+    then, the smallest relative jitter of :func:`wsabi._core.linalg.jittered_cholesky` stands in for the noise. A
+    coordinate beyond ±100 is read as ±100.
     """
 
     squares: Array

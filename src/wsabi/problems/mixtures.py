@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from wsabi._logspace import log_sum_exp
-from wsabi._types import Array
+from wsabi._core.logspace import log_sum_exp
+from wsabi._core.types import Array
 from wsabi.measures import Gaussian
 from wsabi.problems._problem import LOG_2PI, Problem, checked_dim, require_positive, unit_prior
 

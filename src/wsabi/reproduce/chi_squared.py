@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.plots import LABELS, Band, density_with_bands
 from wsabi.reproduce.curves import Table
 from wsabi.reproduce.experiment import Amount, Claim, Digest, Experiment, Plan, decide

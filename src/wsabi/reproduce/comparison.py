@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wsabi import baselines
-from wsabi._linalg import NumericalError
+from wsabi.errors import NumericalError
 from wsabi.loop import Progress, integrate
 from wsabi.measures import Gaussian
 from wsabi.plots import LABELS, Line

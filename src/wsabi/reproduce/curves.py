@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.result import Record
 
 __all__ = ["Cell", "Table", "Trace", "at_times", "common_times", "log_density_of_truth", "trace_table"]

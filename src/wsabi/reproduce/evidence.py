@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.plots import LABELS, Panel, Truth, against_time
 from wsabi.problems import citation, synthclass, yacht
 from wsabi.reproduce.comparison import Contest, compare, failures, group, median_line, summary_table

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from wsabi._logspace import scaled_likelihood
-from wsabi._types import Array
+from wsabi._core.logspace import scaled_likelihood
+from wsabi._core.types import Array
 from wsabi.fit import LengthscalePrior, fit_lengthscales
 from wsabi.gp import GP, condition
 from wsabi.integral import moments

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.plots import LABELS, Line, Panel, against_time
 from wsabi.problems import gmm
 from wsabi.reproduce.comparison import Contest, compare, failures, group, summary_table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 from wsabi.plots import Band, LikelihoodPanel, likelihood_panels
 from wsabi.plots.style import LABELS
 from wsabi.reproduce.curves import Cell, Table

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from wsabi._types import Array
+from wsabi._core.types import Array
 
 __all__ = ["log_mean_exp", "log_ratio_std", "log_sum_exp", "safe_log", "scaled_likelihood"]
 

@@ -13,8 +13,8 @@ import pytest
 import threadpoolctl  # type: ignore[import-untyped]
 
 import wsabi
-from wsabi import _threads
-from wsabi._threads import single_threaded
+from wsabi._core import threads
+from wsabi._core.threads import single_threaded
 from wsabi.engine.adaptive import AdaptiveModel
 
 PRIOR = wsabi.Gaussian([0.0, 0.0])
@@ -60,7 +60,7 @@ def test_one_within_the_other_sets_back_what_the_outer_found() -> None:
 
 def test_threads_that_leave_in_the_order_they_entered_set_it_back() -> None:
     """The second finds one thread where the first found two; what the last sets back is what the first found."""
-    _threads._release()  # the fixture's hold on them
+    threads._release()  # the fixture's hold on them
     first_is_in, second_is_in, first_is_out = threading.Event(), threading.Event(), threading.Event()
 
     @single_threaded
@@ -96,7 +96,7 @@ def test_an_error_sets_it_back_too() -> None:
 
 def test_without_a_controller_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where threadpoolctl is not installed."""
-    monkeypatch.setattr(_threads, "_controller", lambda: None)
+    monkeypatch.setattr(threads, "_controller", lambda: None)
     assert single_threaded(n_threads)() == {2}
     seen: list[set[int]] = []
     propose = AdaptiveModel.propose
@@ -109,7 +109,7 @@ def test_without_a_controller_nothing_is_changed(monkeypatch: pytest.MonkeyPatch
 
 def test_no_threadpoolctl_is_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    assert _threads._controller.__wrapped__() is None
+    assert threads._controller.__wrapped__() is None
 
 
 def test_the_likelihood_sees_the_users_threads_and_the_model_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +178,8 @@ def test_what_is_wrong_with_a_call_leaves_the_users_threads() -> None:
 def test_a_run_repeats_whatever_the_number_of_threads() -> None:
     """To the last bit: what the model computes is computed on one."""
     results = []
-    for threads in (1, 2):
-        with threadpoolctl.threadpool_limits(threads):
+    for number in (1, 2):
+        with threadpoolctl.threadpool_limits(number):
             results.append(wsabi.integrate(log_l, PRIOR, budget=40, rng=0))
     assert np.array_equal(results[0].points, results[1].points)
     assert results[0].log_z == results[1].log_z

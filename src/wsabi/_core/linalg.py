@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from wsabi._types import Array, Indices
+from wsabi._core.types import Array, Indices
+from wsabi.errors import NumericalError
 
 __all__ = [
     "JITTER",
     "MAX_JITTER",
     "GrowingFactor",
-    "NumericalError",
     "cholesky",
     "gaussian_exponent",
     "inverse_from_cholesky",
@@ -38,14 +38,6 @@ __all__ = [
 JITTER = 1e-10
 # Beyond 1e-4 (one per cent of a standard deviation) jitter would be noise that the model claims not to have.
 MAX_JITTER = 1e-4
-
-
-class NumericalError(ArithmeticError):
-    """A computation the method cannot support; ``state`` carries the last good result, if there is one."""
-
-    def __init__(self, message: str, state: object = None) -> None:
-        super().__init__(message)
-        self.state = state
 
 
 def cholesky(A: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wsabi._types import Array, ArrayLike
+from wsabi._core.types import Array, ArrayLike
 
 __all__ = ["box_bounds", "checked_names", "vector"]
 
