@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import reference
 from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient, log_uncertainty_at
-from wsabi.gp import GP, condition
+from wsabi.gp.exact import GP, condition
 from wsabi.measures import Measure
 from wsabi.warp import Method, likelihood_covariance
 

@@ -22,8 +22,8 @@ PACKAGE = ROOT / "src" / "wsabi"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_core",),
-    ("kernels", "measures", "polynomial"),
-    ("embeddings", "box_embeddings", "polynomial_embeddings", "gp", "fit"),
+    ("gp", "measures", "polynomial"),
+    ("embeddings", "box_embeddings", "polynomial_embeddings"),
     ("warp",),
     ("integral",),
     ("acquisition", "lookahead", "maximise"),
@@ -148,11 +148,11 @@ def test_every_import_of_the_package_by_itself_is_seen():
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"kernels": "from wsabi.gp import GP", "gp": ""}, "kernels -> gp: against"),
-        ({"kernels": "from .gp import GP", "gp": ""}, "kernels -> gp: against"),
-        ({"kernels": "def f():\n    from wsabi import gp", "gp": ""}, "kernels -> gp: against"),
-        ({"kernels": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "kernels -> loop: against"),
-        ({"gp": "import wsabi.fit", "fit": "import wsabi.gp"}, "fit -> fit: a circle"),
+        ({"measures": "from wsabi.warp import GP", "warp": ""}, "measures -> warp: against"),
+        ({"measures": "from .warp import GP", "warp": ""}, "measures -> warp: against"),
+        ({"measures": "def f():\n    from wsabi import warp", "warp": ""}, "measures -> warp: against"),
+        ({"measures": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "measures -> loop: against"),
+        ({"gp": "import wsabi.warp", "warp": "import wsabi.gp"}, "warp -> warp: a circle"),
         ({"loop": "from wsabi.plots import draw", "plots": ""}, "loop -> plots: the core imports an edge"),
         ({"loop": "import wsabi.problems", "problems": ""}, "loop -> problems: for tests"),
         ({"baselines": "import wsabi.problems", "problems": ""}, "baselines -> problems: for tests"),
@@ -166,9 +166,9 @@ def test_an_arrow_the_wrong_way_is_caught(tmp_path, files, complaint):
 @pytest.mark.parametrize(
     "files",
     [
-        {"loop": "from wsabi.gp import GP", "gp": "from wsabi.kernels import SE", "kernels": ""},
+        {"loop": "from wsabi.gp import GP", "gp": "from wsabi.measures import SE", "measures": ""},
         {"warp": "from wsabi.result import Result", "result": "from wsabi.loop import Step", "loop": ""},
-        {"kernels": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
+        {"measures": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
         {"cli": "import wsabi.problems, wsabi.loop", "problems": "import wsabi.measures", "loop": "", "measures": ""},
     ],
 )

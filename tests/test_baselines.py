@@ -22,7 +22,7 @@ from reference import kernel_matrix, quadrature
 from wsabi import baselines
 from wsabi.baselines.hermite import _Design
 from wsabi.charts import chart
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.sequential import SequentialModel
 
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from wsabi import embeddings
 from wsabi._core.types import Array
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 Problem = tuple[SquaredExponential, Measure, Array, Array]

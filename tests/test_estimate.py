@@ -19,7 +19,7 @@ from wsabi.engine.found import Found
 from wsabi.engine.lookout import Lookout
 from wsabi.engine.mirrors import Mirror
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of
-from wsabi.fit import LOG_BOUND, FitRecord
+from wsabi.gp.fit import LOG_BOUND, FitRecord
 from wsabi.posterior import Posterior
 from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Certificate, Look, ModelBelief

@@ -15,7 +15,7 @@ import reference
 from wsabi import embeddings
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError
-from wsabi.gp import GP, condition
+from wsabi.gp.exact import GP, condition
 from wsabi.integral import _bq_variance, _clip, _matching_moments, moments
 from wsabi.measures import Gaussian, Measure
 from wsabi.warp import Method, latent_values, likelihood_moments, offset

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import reference
 from wsabi._core.types import Array
-from wsabi.gp import GP, condition
+from wsabi.gp.exact import GP, condition
 from wsabi.integral import moments
 from wsabi.lookahead import Lookahead
 from wsabi.measures import Measure

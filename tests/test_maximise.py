@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from wsabi._core.types import Array
 from wsabi.acquisition import log_uncertainty_at
-from wsabi.gp import GP, condition
+from wsabi.gp.exact import GP, condition
 from wsabi.maximise import CandidatePool, bfgs_ascent, cma_es, polish
 from wsabi.measures import Gaussian, Measure, Uniform
 from wsabi.warp import Method

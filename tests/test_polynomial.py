@@ -19,9 +19,9 @@ from wsabi import embeddings
 from wsabi._core.types import Array
 from wsabi.charts import MarginalChart, chart
 from wsabi.design import spread_design
-from wsabi.gp import condition
+from wsabi.gp.exact import condition
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.integral import moments
-from wsabi.kernels import SquaredExponential
 from wsabi.marginals import PolynomialAxis
 from wsabi.measures import Measure, Polynomial, Uniform
 from wsabi.polynomial import UnitPolynomial

@@ -13,10 +13,10 @@ from scipy.integrate import trapezoid
 import reference
 from wsabi.charts import chart
 from wsabi.errors import NumericalError
-from wsabi.gp import condition
+from wsabi.gp.exact import condition
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.importance import Student, resample
 from wsabi.integral import moments
-from wsabi.kernels import SquaredExponential
 from wsabi.measures import Bounded, Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.posterior import LowSampleSizeWarning, Posterior
 from wsabi.priors import Independent, LogDensity, Transform

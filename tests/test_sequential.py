@@ -17,9 +17,9 @@ import reference
 from wsabi import sequential
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError
-from wsabi.gp import condition
+from wsabi.gp.exact import condition
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.integral import moments
-from wsabi.kernels import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Acquisition, Search, Settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.settings import Settings
 
 

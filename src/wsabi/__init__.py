@@ -1,7 +1,7 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
 from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.loop import Integrator, integrate
 from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.priors import Independent, LogDensity, Transform

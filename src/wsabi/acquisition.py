@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.gp import GP
+from wsabi.gp.exact import GP
 from wsabi.measures import Measure
 from wsabi.warp import Method
 

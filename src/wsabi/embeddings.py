@@ -17,7 +17,7 @@ import numpy as np
 from wsabi._core.linalg import cholesky, solve_lower, solve_upper, square_distances
 from wsabi._core.types import Array
 from wsabi.box_embeddings import BoxForms
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.polynomial_embeddings import PolynomialForms
 

@@ -10,7 +10,7 @@ from wsabi._core.linalg import inverse_lower, solve_lower, solve_upper
 from wsabi._core.types import Array
 from wsabi.embeddings import chain_mean, kernel_mean, kernel_variance, product_mean, squared_kernel_mean
 from wsabi.errors import NumericalError
-from wsabi.gp import GP
+from wsabi.gp.exact import GP
 from wsabi.measures import Measure
 from wsabi.warp import Method
 

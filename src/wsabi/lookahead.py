@@ -26,7 +26,7 @@ from wsabi.embeddings import (
     product_mean,
     product_mean_diagonal,
 )
-from wsabi.gp import GP
+from wsabi.gp.exact import GP
 from wsabi.measures import Measure
 from wsabi.warp import Method
 

@@ -18,7 +18,7 @@ from wsabi.engine.ascent import Slope
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
 from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
 from wsabi.evaluate import bad_values, checked_slope, evaluator, gradient_evaluator
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, too_few_evaluations, whole_number
 from wsabi.priors import LogDensity, as_prior
 from wsabi.remarks import Remarks, remarks_on

@@ -15,9 +15,9 @@ from wsabi._core.linalg import GrowingFactor, inverse_from_cholesky, solve_lower
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.charts import Chart
 from wsabi.errors import NumericalError
-from wsabi.gp import GP
+from wsabi.gp.exact import GP
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
-from wsabi.kernels import SquaredExponential
 from wsabi.measures import Measure
 from wsabi.quadratic import QuadraticDensity
 from wsabi.warp import Method, likelihood_moments

@@ -17,7 +17,7 @@ from scipy.special import erf, roots_legendre
 from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
 from wsabi.embeddings import product_gaussian, product_mean, product_mean_diagonal
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.polynomial_embeddings import PolynomialForms
 

@@ -18,7 +18,7 @@ from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import MAX_TAIL, MIN_POINTS
 from wsabi.estimate import Estimate, Model
 from wsabi.evaluate import likelihood_hint
-from wsabi.fit import LOG_BOUND
+from wsabi.gp.fit import LOG_BOUND
 from wsabi.posterior import Posterior
 from wsabi.sequential import SequentialModel
 from wsabi.weighted_samples import WeightedSamples

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wsabi._core.logspace import log_ratio_std
 from wsabi._core.types import Array
-from wsabi.fit import FitRecord
+from wsabi.gp.fit import FitRecord
 from wsabi.settings import Settings
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from wsabi._core.logspace import safe_log, scaled_likelihood
 from wsabi._core.types import Array
 from wsabi.acquisition import log_uncertainty_at
 from wsabi.design import candidates, inside, spread_design
-from wsabi.fit import Fit, FitRecord, LengthscalePrior, fit_lengthscales
-from wsabi.gp import GP, condition
+from wsabi.gp.exact import GP, condition
+from wsabi.gp.fit import Fit, FitRecord, LengthscalePrior, fit_lengthscales
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.integral import moments
-from wsabi.kernels import SquaredExponential
 from wsabi.lookahead import Lookahead
 from wsabi.maximise import CandidatePool, cma_es, polish
 from wsabi.measures import Measure

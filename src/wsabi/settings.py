@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.warp import Method
 
 __all__ = ["Settings"]
@@ -94,7 +94,7 @@ class Settings:
 
         - There is one length-scale per axis, and a refit at every sample.
         - Length-scales are MAP values under log l_d ~ N(½ log D, 1.5²), in standard deviations of the measure, found by
-          L-BFGS-B between 1e-3 and 1e3 of these (:mod:`wsabi.fit`).
+          L-BFGS-B between 1e-3 and 1e3 of these (:mod:`wsabi.gp.fit`).
         - λ is profiled out, λ² = ℓ̃ᵀR⁻¹ℓ̃/N, and a penalty keeps it below about 100 times the r.m.s. of ℓ̃.
         - K has a relative jitter of 1e-10 on its diagonal, more where the factorisation fails.
         - The first design has 2(D + 1) points: the mean of the measure, then a Latin hypercube mapped through it.

@@ -20,8 +20,8 @@ from wsabi.baselines.doubly_bayesian_model import (
     log_transform,
 )
 from wsabi.baselines.tilted import TiltedMeasure
-from wsabi.gp import condition
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.exact import condition
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture
 
 MEASURES = {
@@ -102,8 +102,8 @@ def test_variance_is_that_of_the_linearised_model_and_of_the_lengthscales(model)
 
 
 def test_laplace_covariance_is_the_inverse_curvature(model):
-    from wsabi.fit import LengthscalePrior
-    from wsabi.gp import log_marginal_likelihood
+    from wsabi.gp.exact import log_marginal_likelihood
+    from wsabi.gp.fit import LengthscalePrior
 
     t, prior = log_transform(np.exp(model.log_l - model.log_l_max)), LengthscalePrior.for_dim(2)
 

@@ -15,7 +15,7 @@ from wsabi.baselines.doubly_bayesian_model import DoublyBayesianModel, inverse_l
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
 from wsabi.design import spread_design
 from wsabi.embeddings import kernel_mean
-from wsabi.gp import GP
+from wsabi.gp.exact import GP
 from wsabi.measures import Bounded
 from wsabi.posterior import Posterior
 from wsabi.result import ModelBelief, Result

@@ -26,9 +26,9 @@ from wsabi.baselines.tilted import TiltedMeasure
 from wsabi.design import candidates
 from wsabi.embeddings import kernel_mean
 from wsabi.errors import NumericalError
-from wsabi.fit import FitRecord, LengthscalePrior, fit_lengthscales
-from wsabi.gp import GP, condition, log_marginal_likelihood
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.exact import GP, condition, log_marginal_likelihood
+from wsabi.gp.fit import FitRecord, LengthscalePrior, fit_lengthscales
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture
 from wsabi.result import ModelBelief
 from wsabi.sequential import REFIT_GROWTH

@@ -15,7 +15,7 @@ from wsabi._core.types import Array
 from wsabi.charts import chart
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError
 from wsabi.evaluate import evaluator
-from wsabi.fit import FitRecord
+from wsabi.gp.fit import FitRecord
 from wsabi.loop import Progress
 from wsabi.posterior import Posterior
 from wsabi.priors import as_prior

@@ -13,7 +13,7 @@ import numpy as np
 from wsabi._core.linalg import cholesky, solve_lower, solve_upper, square_distances
 from wsabi._core.types import Array
 from wsabi.embeddings import kernel_mean
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 from wsabi.measures import Gaussian, GaussianMixture
 
 __all__ = ["TiltedMeasure"]

@@ -3,7 +3,6 @@
 interactions   kernel of functions of any few parameters, each on a bent axis
 log_surrogate  Gaussian process on log ℓ
 frame          coordinates of the Gaussian that follows the mass
-border         how far the likelihood is positive, learnt from where it is zero
 relief         how much doubt an evaluation would take away
 explorer       finds one region of posterior mass by annealing that surrogate           (locate)
 ascent         climbs to a mode, where there are gradients                              (locate)

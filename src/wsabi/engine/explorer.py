@@ -18,13 +18,13 @@ import numpy as np
 
 from wsabi._core.linalg import cholesky, log_det, solve_lower, square_distances
 from wsabi._core.types import Array, Indices
-from wsabi.engine.border import Border, fit_border
 from wsabi.engine.frame import Frame
 from wsabi.engine.interactions import LEAST_DIMENSION
 from wsabi.engine.log_surrogate import STEPS, LogSurrogate, Trend, fit_log_surrogate
 from wsabi.engine.relief import relative_variance, relief
 from wsabi.engine.students import Students, truncated
 from wsabi.errors import NumericalError
+from wsabi.gp.feasibility import Border, fit_border
 from wsabi.limits import MANY_DIMENSIONS, n_coefficients
 from wsabi.measures import Measure
 

@@ -10,8 +10,8 @@ from scipy.special import ndtr
 
 from wsabi._core.logspace import scaled_likelihood
 from wsabi._core.types import Array
-from wsabi.fit import LengthscalePrior, fit_lengthscales
-from wsabi.gp import GP, condition
+from wsabi.gp.exact import GP, condition
+from wsabi.gp.fit import LengthscalePrior, fit_lengthscales
 from wsabi.integral import moments
 from wsabi.measures import Gaussian
 from wsabi.sequential import SequentialModel

@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError
-from wsabi.gp import log_marginal_likelihood
+from wsabi.gp.exact import log_marginal_likelihood
 
 __all__ = ["FitRecord", "LengthscalePrior", "fit_lengthscales", "starting_points"]
 

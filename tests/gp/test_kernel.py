@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 20])

@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
-from wsabi import fit
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError
-from wsabi.fit import LOG_BOUND, Fit, LengthscalePrior, fit_lengthscales, starting_points
-from wsabi.gp import log_marginal_likelihood
-from wsabi.kernels import SquaredExponential
+from wsabi.gp import fit
+from wsabi.gp.exact import log_marginal_likelihood
+from wsabi.gp.fit import LOG_BOUND, Fit, LengthscalePrior, fit_lengthscales, starting_points
+from wsabi.gp.kernel import SquaredExponential
 
 FLAT = LengthscalePrior(0.0, sd=1e6)
 

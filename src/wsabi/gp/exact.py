@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabi._core.linalg import GrowingFactor, inverse_triangle, jittered_cholesky, log_det, solve_lower, solve_upper
 from wsabi._core.types import Array
-from wsabi.kernels import SquaredExponential
+from wsabi.gp.kernel import SquaredExponential
 
 __all__ = ["GP", "condition", "log_marginal_likelihood"]
 

@@ -14,7 +14,7 @@ from scipy import stats
 import reference
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
-from wsabi.gp import GP, condition, log_marginal_likelihood, profiled_scale
+from wsabi.gp.exact import GP, condition, log_marginal_likelihood, profiled_scale
 
 
 def make_data(dim: int, n: int, seed: int = 0) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from wsabi.engine.border import FAR, LENGTHS, MOST, SCALE, STEP, Border, _kernel, _propagated, _tilted, fit_border
+from wsabi.gp.feasibility import FAR, LENGTHS, MOST, SCALE, STEP, Border, _kernel, _propagated, _tilted, fit_border
 
 Inside = Callable[[np.ndarray], np.ndarray]
 
