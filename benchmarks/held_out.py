@@ -19,7 +19,7 @@ from scipy import linalg, special, stats
 from wsabi import Gaussian, GaussianMixture, Independent, Uniform
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.problems import Problem
 from wsabi.problems._problem import LOG_2PI
 from wsabi.problems.gp_regression import GPRegression

@@ -9,7 +9,7 @@ import numpy as np
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import Found
 from wsabi.engine.frame import Frame
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.result import Look
 
 MEASURE = Gaussian([0.0, 0.0])

@@ -12,7 +12,7 @@ from wsabi.engine.found import Found
 from wsabi.engine.frame import Frame
 from wsabi.engine.images import Images
 from wsabi.engine.mirrors import Mirror
-from wsabi.measures import Gaussian, Measure
+from wsabi.priors import Gaussian, Measure
 from wsabi.result import Look
 
 Function = Callable[[np.ndarray], np.ndarray]  # log ℓ (N,) of (N, D)

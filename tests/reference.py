@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from wsabi._core.types import Array
 from wsabi.gp.exact import GP
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.priors import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.warp import Method, likelihood_covariance, likelihood_moments
 
 

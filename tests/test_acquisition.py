@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import reference
 from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient, log_uncertainty_at
 from wsabi.gp.exact import GP, condition
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.warp import Method, likelihood_covariance
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")

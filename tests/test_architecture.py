@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "wsabi"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_core",),
-    ("gp", "measures", "polynomial"),
+    ("gp", "priors"),
     ("embeddings", "box_embeddings", "polynomial_embeddings"),
     ("warp",),
     ("integral",),
@@ -142,16 +142,16 @@ def test_imports_point_back_along_the_flow_of_data():
 
 def test_every_import_of_the_package_by_itself_is_seen():
     graph = package_graph()
-    assert {"_core"} <= graph["measures"]  # an empty graph would pass the test above
+    assert {"_core"} <= graph["priors"]  # an empty graph would pass the test above
 
 
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"measures": "from wsabi.warp import GP", "warp": ""}, "measures -> warp: against"),
-        ({"measures": "from .warp import GP", "warp": ""}, "measures -> warp: against"),
-        ({"measures": "def f():\n    from wsabi import warp", "warp": ""}, "measures -> warp: against"),
-        ({"measures": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "measures -> loop: against"),
+        ({"priors": "from wsabi.warp import GP", "warp": ""}, "priors -> warp: against"),
+        ({"priors": "from .warp import GP", "warp": ""}, "priors -> warp: against"),
+        ({"priors": "def f():\n    from wsabi import warp", "warp": ""}, "priors -> warp: against"),
+        ({"priors": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "priors -> loop: against"),
         ({"gp": "import wsabi.warp", "warp": "import wsabi.gp"}, "warp -> warp: a circle"),
         ({"loop": "from wsabi.plots import draw", "plots": ""}, "loop -> plots: the core imports an edge"),
         ({"loop": "import wsabi.problems", "problems": ""}, "loop -> problems: for tests"),
@@ -166,10 +166,10 @@ def test_an_arrow_the_wrong_way_is_caught(tmp_path, files, complaint):
 @pytest.mark.parametrize(
     "files",
     [
-        {"loop": "from wsabi.gp import GP", "gp": "from wsabi.measures import SE", "measures": ""},
+        {"loop": "from wsabi.gp import GP", "gp": "from wsabi.priors import SE", "priors": ""},
         {"warp": "from wsabi.result import Result", "result": "from wsabi.loop import Step", "loop": ""},
-        {"measures": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
-        {"cli": "import wsabi.problems, wsabi.loop", "problems": "import wsabi.measures", "loop": "", "measures": ""},
+        {"priors": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
+        {"cli": "import wsabi.problems, wsabi.loop", "problems": "import wsabi.priors", "loop": "", "priors": ""},
     ],
 )
 def test_an_arrow_the_right_way_is_allowed(tmp_path, files):

@@ -21,8 +21,8 @@ import wsabi
 from reference import kernel_matrix, quadrature
 from wsabi import baselines
 from wsabi.baselines.hermite import _Design
-from wsabi.charts import chart
 from wsabi.gp.kernel import SquaredExponential
+from wsabi.priors.chart import chart
 from wsabi.sequential import SequentialModel
 
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {

@@ -11,7 +11,7 @@ from scipy import stats
 
 import reference
 from wsabi.design import candidates, inside, latin_hypercube, spread_design
-from wsabi.measures import Gaussian, Uniform
+from wsabi.priors import Gaussian, Uniform
 
 KINDS = ("gaussian", "mixture", "box")
 

@@ -15,7 +15,7 @@ import reference
 from wsabi import embeddings
 from wsabi._core.types import Array
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.priors import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 Problem = tuple[SquaredExponential, Measure, Array, Array]
 KINDS = ("gaussian", "mixture", "box", "polynomial")

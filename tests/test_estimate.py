@@ -13,7 +13,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import wsabi
-from wsabi.charts import chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.found import Found
 from wsabi.engine.lookout import Lookout
@@ -21,6 +20,7 @@ from wsabi.engine.mirrors import Mirror
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.gp.fit import LOG_BOUND, FitRecord
 from wsabi.posterior import Posterior
+from wsabi.priors.chart import chart
 from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Certificate, Look, ModelBelief
 from wsabi.sequential import SequentialModel

@@ -13,9 +13,9 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.charts import chart
 from wsabi.errors import LikelihoodError
 from wsabi.evaluate import bad_values, evaluator, likelihood_hint
+from wsabi.priors.chart import chart
 
 X = np.array([[0.5, 1.0], [-2.0, 3.0], [0.25, -1.0]])
 ARRAYS = chart(wsabi.Gaussian([0.0, 0.0]))

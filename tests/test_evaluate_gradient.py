@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.charts import Chart, chart
 from wsabi.errors import LikelihoodError
 from wsabi.evaluate import checked_slope, evaluator, gradient_evaluator
+from wsabi.priors.chart import Chart, chart
 
 # -- in base coordinates ----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from wsabi._core.types import Array
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP, condition
 from wsabi.integral import _bq_variance, _clip, _matching_moments, moments
-from wsabi.measures import Gaussian, Measure
+from wsabi.priors import Gaussian, Measure
 from wsabi.warp import Method, latent_values, likelihood_moments, offset
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
@@ -161,7 +161,7 @@ def test_units_do_not_matter(method: Method, kind: str) -> None:
 
 def scaled(measure: Measure, unit: float) -> Measure:
     """The same measure with x in units ``unit`` times smaller."""
-    from wsabi.measures import GaussianMixture, Polynomial, Uniform
+    from wsabi.priors import GaussianMixture, Polynomial, Uniform
 
     if isinstance(measure, Uniform):
         return Uniform(measure.low * unit, measure.high * unit)

@@ -11,7 +11,7 @@ from wsabi._core.types import Array
 from wsabi.gp.exact import GP, condition
 from wsabi.integral import moments
 from wsabi.lookahead import Lookahead
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.warp import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")

@@ -11,7 +11,7 @@ from wsabi._core.types import Array
 from wsabi.acquisition import log_uncertainty_at
 from wsabi.gp.exact import GP, condition
 from wsabi.maximise import CandidatePool, bfgs_ascent, cma_es, polish
-from wsabi.measures import Gaussian, Measure, Uniform
+from wsabi.priors import Gaussian, Measure, Uniform
 from wsabi.warp import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")

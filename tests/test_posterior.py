@@ -11,15 +11,14 @@ from scipy import stats
 from scipy.integrate import trapezoid
 
 import reference
-from wsabi.charts import chart
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.importance import Student, resample
 from wsabi.integral import moments
-from wsabi.measures import Bounded, Gaussian, GaussianMixture, Polynomial, Uniform
 from wsabi.posterior import LowSampleSizeWarning, Posterior
-from wsabi.priors import Independent, LogDensity, Transform
+from wsabi.priors import Bounded, Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
+from wsabi.priors.chart import chart
 from wsabi.quadratic import QuadraticDensity, truncated_moments
 from wsabi.warp import latent_values
 from wsabi.weighted_samples import WeightedSamples

@@ -20,7 +20,7 @@ from wsabi.errors import NumericalError
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integral import moments
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.priors import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Acquisition, Search, Settings
 from wsabi.warp import Method

@@ -3,8 +3,7 @@
 from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.loop import Integrator, integrate
-from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
-from wsabi.priors import Independent, LogDensity, Transform
+from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
 from wsabi.settings import Settings
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.gp.exact import GP
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.warp import Method
 
 __all__ = ["log_uncertainty", "log_uncertainty_and_gradient", "log_uncertainty_at"]

@@ -16,7 +16,7 @@ from scipy.special import erf, erfcx, roots_legendre
 
 from wsabi._core.linalg import square_distances
 from wsabi._core.types import Array
-from wsabi.measures import Uniform
+from wsabi.priors import Uniform
 
 __all__ = ["BoxForms"]
 

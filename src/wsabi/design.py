@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from wsabi._core.types import Array
-from wsabi.measures import Bounded, Gaussian, Measure, Polynomial, Uniform
+from wsabi.priors import Bounded, Gaussian, Measure, Polynomial, Uniform
 
 __all__ = ["candidates", "inside", "latin_hypercube", "spread_design"]
 

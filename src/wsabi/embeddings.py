@@ -18,8 +18,8 @@ from wsabi._core.linalg import cholesky, solve_lower, solve_upper, square_distan
 from wsabi._core.types import Array
 from wsabi.box_embeddings import BoxForms
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.polynomial_embeddings import PolynomialForms
+from wsabi.priors import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 __all__ = [
     "ProductGaussian",

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi.charts import Chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import FINAL, INTERIM
 from wsabi.errors import NumericalError
 from wsabi.posterior import Posterior
+from wsabi.priors.chart import Chart
 from wsabi.result import Certificate, ModelBelief
 from wsabi.sequential import SequentialModel
 from wsabi.weighted_samples import WeightedSamples

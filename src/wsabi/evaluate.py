@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.charts import Chart
 from wsabi.errors import LikelihoodError
-from wsabi.priors import groups_of, keys_of, named_arguments
+from wsabi.priors.chart import Chart
+from wsabi.priors.names import groups_of, keys_of, named_arguments
 
 __all__ = ["bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint"]
 

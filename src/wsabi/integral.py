@@ -11,7 +11,7 @@ from wsabi._core.types import Array
 from wsabi.embeddings import chain_mean, kernel_mean, kernel_variance, product_mean, squared_kernel_mean
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.warp import Method
 
 __all__ = ["Moments", "moments"]

@@ -27,7 +27,7 @@ from wsabi.embeddings import (
     product_mean_diagonal,
 )
 from wsabi.gp.exact import GP
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.warp import Method
 
 __all__ = ["Lookahead"]

@@ -12,7 +12,6 @@ import numpy as np
 
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
-from wsabi.charts import Chart, chart
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.ascent import Slope
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
@@ -21,6 +20,7 @@ from wsabi.evaluate import bad_values, checked_slope, evaluator, gradient_evalua
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, too_few_evaluations, whole_number
 from wsabi.priors import LogDensity, as_prior
+from wsabi.priors.chart import Chart, chart
 from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Reason, Record, Result
 from wsabi.reweigh import reweigh

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
 from wsabi._core.types import Array
-from wsabi.polynomial import Polynomial, UnitPolynomial
+from wsabi.priors import Polynomial
+from wsabi.priors.polynomial import UnitPolynomial
 
 __all__ = ["PolynomialForms"]
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from wsabi._core.linalg import GrowingFactor, inverse_from_cholesky, solve_lower
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
-from wsabi.charts import Chart
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
-from wsabi.measures import Measure
+from wsabi.priors import Measure
+from wsabi.priors.chart import Chart
 from wsabi.quadratic import QuadraticDensity
 from wsabi.warp import Method, likelihood_moments
 from wsabi.weighted_samples import Marginal, WeightedSamples, parameter_index

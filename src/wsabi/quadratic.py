@@ -18,8 +18,8 @@ from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
 from wsabi.embeddings import product_gaussian, product_mean, product_mean_diagonal
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 from wsabi.polynomial_embeddings import PolynomialForms
+from wsabi.priors import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 __all__ = ["QuadraticDensity", "truncated_moments"]
 

@@ -17,11 +17,10 @@ from scipy.special import ndtr
 from wsabi._core.linalg import cholesky, solve_lower, square_distances
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
-from wsabi.charts import Chart, chart
 from wsabi.errors import NumericalError, announce
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
 from wsabi.posterior import Posterior
-from wsabi.priors import Independent, LogDensity, Prior, Transform, as_prior
+from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Prior, Transform, Uniform, as_prior
+from wsabi.priors.chart import Chart, chart
 from wsabi.result import ModelBelief, Result
 from wsabi.weighted_samples import WeightedSamples
 

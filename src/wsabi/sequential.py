@@ -20,7 +20,7 @@ from wsabi.gp.kernel import SquaredExponential
 from wsabi.integral import moments
 from wsabi.lookahead import Lookahead
 from wsabi.maximise import CandidatePool, cma_es, polish
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.result import ModelBelief
 from wsabi.settings import Settings
 from wsabi.warp import latent_values, offset

@@ -12,8 +12,7 @@ from scipy.special import ndtr
 
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.importance import checked_size, resample, warn_if_few
-from wsabi.parameters import Groups
-from wsabi.priors import named_arguments
+from wsabi.priors.names import Groups, named_arguments
 
 __all__ = ["Marginal", "WeightedSamples", "parameter_index"]
 

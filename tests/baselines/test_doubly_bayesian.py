@@ -22,7 +22,7 @@ from wsabi.baselines.doubly_bayesian_model import (
 from wsabi.baselines.tilted import TiltedMeasure
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture
+from wsabi.priors import Gaussian, GaussianMixture
 
 MEASURES = {
     "gaussian-1": Gaussian([0.4], 0.8),

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wsabi.engine.ascent import Slope, climb
-from wsabi.measures import Gaussian, GaussianMixture, Measure
+from wsabi.priors import Gaussian, GaussianMixture, Measure
 
 
 class Recorder:

@@ -21,7 +21,7 @@ from wsabi.engine.frame import Frame
 from wsabi.engine.proposal import Proposal
 from wsabi.engine.regions import Regions
 from wsabi.errors import NumericalError
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.result import Certificate
 from wsabi.settings import Settings
 

@@ -13,7 +13,7 @@ from wsabi.engine.explorer import RESOLUTION, Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.regions import Regions
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.settings import Settings
 
 

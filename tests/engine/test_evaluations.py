@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from wsabi.engine.evaluations import Evaluations
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 
 MEASURE = Gaussian([0.0, 0.5], [1.0, 4.0])
 X = np.random.default_rng(0).standard_normal((6, 2))

@@ -20,7 +20,7 @@ from wsabi.engine.interactions import AxisKernel
 from wsabi.engine.log_surrogate import LogSurrogate, Theta
 from wsabi.engine.students import truncated
 from wsabi.errors import NumericalError
-from wsabi.measures import Gaussian, Measure
+from wsabi.priors import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
 
 Function = Callable[[np.ndarray], np.ndarray]

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 import wsabi
 from wsabi.engine.looking import Search
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 
 LOW, HIGH = 0.6, 0.9  # of both coordinates: 0.8 % of the prior
 

@@ -14,7 +14,7 @@ from wsabi.engine.explorer import CAUTION, Explorer
 from wsabi.engine.found import ALONE, MOST_IMAGES, NEGLIGIBLE, Found, Site
 from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 
 pytestmark = pytest.mark.sensitive
 

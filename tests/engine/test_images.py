@@ -28,7 +28,7 @@ from wsabi.engine.explorer import AWAY
 from wsabi.engine.found import NEGLIGIBLE, Found
 from wsabi.engine.images import CHECKS, Images
 from wsabi.engine.mirrors import Mirror, close_to, group_of, mirrors, suggested_by
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 
 # -- which images to ask for ------------------------------------------------------------------------------------------
 

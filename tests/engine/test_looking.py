@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from wsabi.engine.found import NEGLIGIBLE
 from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search, look_limit
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.problems import narrow_gaussian
 
 MEASURE = Gaussian([0.0, 0.0])

@@ -25,7 +25,7 @@ from wsabi.engine.explorer import (
 from wsabi.engine.frame import Frame
 from wsabi.engine.looking import Search
 from wsabi.engine.mirrors import Mirror, reflected
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 
 
 def effective_size(log_w: np.ndarray) -> float:

@@ -16,7 +16,7 @@ from wsabi.engine.frame import Frame
 from wsabi.engine.proposal import BROAD_SHARE, DOUBT_SHARE, PRIOR_SHARE, Proposal, log_mixture
 from wsabi.engine.regions import Regions
 from wsabi.engine.students import DEGREES, Students
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.settings import Settings
 
 WEIGHTS = np.array([0.7, 0.3])

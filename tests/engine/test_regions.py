@@ -15,7 +15,7 @@ from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.regions import TWIN, Regions, inflation
 from wsabi.errors import NumericalError
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.settings import Settings
 
 Function = Callable[[np.ndarray], np.ndarray]

@@ -25,7 +25,7 @@ from wsabi.engine.explorer import AWAY
 from wsabi.engine.frame import Frame
 from wsabi.engine.images import CHECKS, Image, Images, _checks
 from wsabi.engine.mirrors import Mirror, close_to
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 
 pytestmark = pytest.mark.sensitive
 

@@ -22,12 +22,14 @@ def vector(value: ArrayLike, argument: str) -> Array:
 
 
 def checked_names(names: Sequence[str] | None, dim: int) -> tuple[str, ...]:
-    """Names of the parameters, x0, x1, ... where none are given."""
+    """The names, if they are D different strings; x0, x1, ... where none are given."""
     if names is None:
         return tuple(f"x{d}" for d in range(dim))
-    checked = tuple(str(name) for name in names)
+    checked = tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in checked):
+        raise TypeError(f"names must be a list of strings, one per parameter; got {names!r}.")
     if len(checked) != dim or len(set(checked)) != dim:
-        raise ValueError(f"names must be {dim} different strings, one per dimension; got {checked}.")
+        raise ValueError(f"names must be {dim} different strings, one per parameter; got {checked}.")
     return checked
 
 

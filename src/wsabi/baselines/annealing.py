@@ -12,7 +12,7 @@ import numpy as np
 from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
-from wsabi.measures import Gaussian, Measure
+from wsabi.priors import Gaussian, Measure
 from wsabi.result import ModelBelief, Result
 from wsabi.weighted_samples import WeightedSamples
 

@@ -16,8 +16,8 @@ from wsabi.baselines.recording import Callback, Run, Summary, whole_number
 from wsabi.design import spread_design
 from wsabi.embeddings import kernel_mean
 from wsabi.gp.exact import GP
-from wsabi.measures import Bounded
 from wsabi.posterior import Posterior
+from wsabi.priors import Bounded
 from wsabi.result import ModelBelief, Result
 
 __all__ = ["bbq", "expected_reduction"]

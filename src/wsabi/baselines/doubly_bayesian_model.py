@@ -29,7 +29,7 @@ from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP, condition, log_marginal_likelihood
 from wsabi.gp.fit import FitRecord, LengthscalePrior, fit_lengthscales
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture
+from wsabi.priors import Gaussian, GaussianMixture
 from wsabi.result import ModelBelief
 from wsabi.sequential import REFIT_GROWTH
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from wsabi import limits
 from wsabi._core.types import Array
-from wsabi.charts import chart
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError
 from wsabi.evaluate import evaluator
 from wsabi.gp.fit import FitRecord
 from wsabi.loop import Progress
 from wsabi.posterior import Posterior
 from wsabi.priors import as_prior
+from wsabi.priors.chart import chart
 from wsabi.result import ModelBelief, Reason, Record, Result
 from wsabi.weighted_samples import WeightedSamples
 
@@ -66,7 +66,7 @@ class Run:
     Parameters
     ----------
     method : name of the method, for the result.
-    gaussian : whether base coordinates must be all of R^D (see :func:`wsabi.charts.chart`).
+    gaussian : whether base coordinates must be all of R^D (see :func:`wsabi.priors.chart.chart`).
 
     Attributes
     ----------

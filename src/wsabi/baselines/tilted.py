@@ -14,7 +14,7 @@ from wsabi._core.linalg import cholesky, solve_lower, solve_upper, square_distan
 from wsabi._core.types import Array
 from wsabi.embeddings import kernel_mean
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.measures import Gaussian, GaussianMixture
+from wsabi.priors import Gaussian, GaussianMixture
 
 __all__ = ["TiltedMeasure"]
 

@@ -30,7 +30,7 @@ from wsabi.engine.proposal import Proposal, log_mixture
 from wsabi.engine.regions import Regions, carried_lengthscales, ground_of
 from wsabi.errors import NumericalError
 from wsabi.gp.fit import FitRecord
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.result import Certificate
 from wsabi.settings import Settings
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 
 __all__ = ["Slope", "Summit", "climb"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from wsabi._core.types import Array, Indices, Mask
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 
 __all__ = ["Evaluations"]
 

@@ -26,7 +26,7 @@ from wsabi.engine.students import Students, truncated
 from wsabi.errors import NumericalError
 from wsabi.gp.feasibility import Border, fit_border
 from wsabi.limits import MANY_DIMENSIONS, n_coefficients
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 
 __all__ = ["RESOLUTION", "Explorer", "total_log_mass"]
 

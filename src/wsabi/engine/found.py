@@ -15,7 +15,7 @@ from wsabi.engine.explorer import Explorer, total_log_mass
 from wsabi.engine.leads import DEPTH, exceeds
 from wsabi.engine.mirrors import Mirror, group_of, reflected
 from wsabi.engine.regions import inflation, is_part, reach
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.result import Look
 
 __all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "Found", "Site"]

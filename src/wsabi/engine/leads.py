@@ -19,7 +19,7 @@ from wsabi._core.types import Array, Indices, Mask
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.frame import Frame
 from wsabi.engine.regions import inflation
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 
 __all__ = ["DEPTH", "Lead", "Searched", "exceeds", "unaccounted"]
 

@@ -13,7 +13,7 @@ from wsabi.engine.ascent import Summit
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import NEGLIGIBLE
 from wsabi.engine.frame import Frame
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 
 __all__ = ["Search", "look_limit"]
 

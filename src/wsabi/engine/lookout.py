@@ -19,7 +19,7 @@ from wsabi.engine.images import Images
 from wsabi.engine.looking import Search, look_limit
 from wsabi.errors import NumericalError
 from wsabi.limits import MANY_DIMENSIONS
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 from wsabi.result import Look, Outcome, Start
 
 __all__ = ["Lookout"]

@@ -11,7 +11,7 @@ import numpy as np
 from wsabi._core.types import Array, Indices
 from wsabi.engine.regions import Regions
 from wsabi.engine.students import Students, fit_students, joined, truncated
-from wsabi.measures import Measure
+from wsabi.priors import Measure
 
 __all__ = ["Proposal", "log_mixture"]
 

@@ -20,7 +20,7 @@ from wsabi.engine.frame import Frame
 from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.students import Students, shape_of
 from wsabi.errors import NumericalError
-from wsabi.measures import Gaussian, Measure
+from wsabi.priors import Gaussian, Measure
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 from wsabi.warp import likelihood_moments

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from wsabi._core.types import Array, ArrayLike
-from wsabi.measures import Gaussian, Measure
+from wsabi.priors import Gaussian, Measure
 
 __all__ = ["LOG_2PI", "Problem", "checked_dim", "require_positive", "unit_prior"]
 
@@ -23,7 +23,7 @@ class Problem:
     Parameters
     ----------
     name : the name by which :func:`wsabi.problems.get` knows it.
-    prior : π(x), one of the measures of :mod:`wsabi.measures`.
+    prior : π(x), one of the measures of :mod:`wsabi.priors.measure`.
     function : log ℓ, from (N, D) to (N,); a module-level object, so that a problem can be pickled to a worker.
     log_z : the truth.
     log_z_std : standard error of the truth; zero where it is exact to round-off.

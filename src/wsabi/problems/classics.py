@@ -10,7 +10,7 @@ from scipy import special
 
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
-from wsabi.measures import Gaussian, Uniform
+from wsabi.priors import Gaussian, Uniform
 from wsabi.problems._problem import LOG_2PI, Problem, checked_dim, require_positive, unit_prior
 
 __all__ = [

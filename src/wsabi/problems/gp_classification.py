@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 from wsabi._core.linalg import cholesky, log_det, lower_positions, pairwise_squares, solve_lower, solve_upper
 from wsabi._core.types import Array, Indices
 from wsabi.errors import NumericalError
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.problems._problem import Problem
 from wsabi.problems.gp_regression import LOG_LIMIT, correlations
 

@@ -10,7 +10,7 @@ import numpy as np
 from wsabi._core.linalg import cholesky, jittered_cholesky, log_det, lower_positions, pairwise_squares, solve_lower
 from wsabi._core.types import Array, Indices
 from wsabi.errors import NumericalError
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.problems._problem import LOG_2PI, Problem
 
 __all__ = ["GPRegression", "yacht"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.problems._problem import LOG_2PI, Problem, checked_dim, require_positive, unit_prior
 
 __all__ = ["DiagonalMixture", "gmm", "two_bumps"]

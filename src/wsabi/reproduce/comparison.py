@@ -12,8 +12,8 @@ import numpy as np
 from wsabi import baselines
 from wsabi.errors import NumericalError
 from wsabi.loop import Progress, integrate
-from wsabi.measures import Gaussian
 from wsabi.plots import LABELS, Line
+from wsabi.priors import Gaussian
 from wsabi.problems import Problem
 from wsabi.reproduce.curves import Table, Trace, at_times, common_times
 from wsabi.reproduce.experiment import Plan

@@ -13,7 +13,7 @@ from wsabi._core.types import Array
 from wsabi.gp.exact import GP, condition
 from wsabi.gp.fit import LengthscalePrior, fit_lengthscales
 from wsabi.integral import moments
-from wsabi.measures import Gaussian
+from wsabi.priors import Gaussian
 from wsabi.sequential import SequentialModel
 from wsabi.settings import Acquisition, Settings
 from wsabi.warp import Method, latent_values, likelihood_moments, offset

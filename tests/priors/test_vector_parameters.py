@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.charts import chart
 from wsabi.errors import LikelihoodError
 from wsabi.evaluate import evaluator, gradient_evaluator
-from wsabi.priors import Independent, LogDensity, as_prior, groups_of, keys_of, named_arguments
+from wsabi.priors import Independent, LogDensity, as_prior
+from wsabi.priors.chart import chart
+from wsabi.priors.names import groups_of, keys_of, named_arguments
 from wsabi.weighted_samples import WeightedSamples
 
 MEAN = np.array([1.0, -2.0, 0.5])

@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from wsabi.charts import chart
-from wsabi.measures import Gaussian, GaussianMixture, Polynomial, Uniform
-from wsabi.priors import Independent, LogDensity, Transform, as_prior, named_arguments
+from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform, as_prior
+from wsabi.priors.chart import chart
+from wsabi.priors.names import named_arguments
 
 FALSE_ALARM = 1e-6
 

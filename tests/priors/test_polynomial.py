@@ -17,14 +17,14 @@ import reference
 import wsabi
 from wsabi import embeddings
 from wsabi._core.types import Array
-from wsabi.charts import MarginalChart, chart
 from wsabi.design import spread_design
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integral import moments
-from wsabi.marginals import PolynomialAxis
-from wsabi.measures import Measure, Polynomial, Uniform
-from wsabi.polynomial import UnitPolynomial
+from wsabi.priors import Measure, Polynomial, Uniform
+from wsabi.priors.axes import PolynomialAxis
+from wsabi.priors.chart import MarginalChart, chart
+from wsabi.priors.polynomial import UnitPolynomial
 
 # Densities with values known elsewhere: Beta(a, b) has a polynomial density for whole a and b.
 BETAS = {

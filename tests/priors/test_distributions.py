@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.distributions import RandomVariable, as_axis, is_distribution
-from wsabi.marginals import NormalAxes, QuantileAxis, UniformAxes
 from wsabi.priors import as_prior
+from wsabi.priors.axes import NormalAxes, QuantileAxis, UniformAxes
+from wsabi.priors.distributions import RandomVariable, as_axis, is_distribution
 
 GAMMA = stats.make_distribution(stats.gamma)
 U = np.linspace(-6.0, 6.0, 49)[:, None]

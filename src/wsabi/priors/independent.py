@@ -7,20 +7,22 @@ has the parameters beta[0], ..., beta[k−1], and a function that receives a dic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wsabi._core.types import Array
-from wsabi.distributions import as_axis
-from wsabi.marginals import Axes, Marginals, NormalAxes, UniformAxes
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi._core.types import Array, Seed, as_generator
+from wsabi.priors.axes import Axes, Marginals, NormalAxes, UniformAxes
+from wsabi.priors.box import Uniform
+from wsabi.priors.distributions import as_axis
+from wsabi.priors.gaussian import Gaussian
+from wsabi.priors.mixture import GaussianMixture
+from wsabi.priors.names import Groups
 
-__all__ = ["Groups", "Parameters", "standardised"]
+__all__ = ["Independent", "Parameters", "standardised"]
 
-Groups = tuple[tuple[str, int | slice], ...]  # name -> its column, or the columns of a vector
 Block = Gaussian | GaussianMixture
 
 
@@ -130,6 +132,68 @@ class Parameters:
         return self.marginals.to_user(U)
 
 
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Independent parameters, each with its own one-dimensional distribution.
+
+    Parameters
+    ----------
+    distributions : list of frozen continuous ``scipy.stats`` distributions or (low, high) pairs, a pair meaning
+        uniform; or a dict of the same by name, and then the likelihood receives a dict of those names. An entry of a
+        dict may also be a vector: a list of distributions and pairs, a (k, 2) array of bounds, or a ``Gaussian``,
+        ``GaussianMixture`` or ``Uniform``. The likelihood receives a (k,) array under that name.
+    **named : the same by keyword: parameters have names, the likelihood receives one (D,) array.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> Independent(amp=stats.norm(0, 2), tau=(0.1, 10.0)).names
+    ('amp', 'tau')
+    >>> Independent({"beta": Gaussian([0, 0], [[1, 0.5], [0.5, 1]]), "sigma": (0, 1)}).names
+    ('beta[0]', 'beta[1]', 'sigma')
+    """
+
+    distributions: tuple[object, ...]
+    names: tuple[str, ...]
+    keyed: bool
+    parameters: Parameters = field(repr=False)
+
+    def __init__(
+        self, distributions: Mapping[str, object] | Sequence[object] | None = None, /, **named: object
+    ) -> None:
+        if (distributions is None) == (not named):
+            raise TypeError("Independent takes one list or dict of distributions, or keywords name=distribution.")
+        specs, names = _specs_and_names(named if distributions is None else distributions)
+        parameters = Parameters.of(specs, names)
+        object.__setattr__(self, "distributions", specs)
+        object.__setattr__(self, "names", parameters.names)
+        object.__setattr__(self, "keyed", isinstance(distributions, Mapping))
+        object.__setattr__(self, "parameters", parameters)
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions D."""
+        return len(self.names)
+
+    @property
+    def groups(self) -> Groups:
+        """Names of the entries with their columns: an int for a number, a slice for a vector."""
+        return self.parameters.groups
+
+    @property
+    def marginals(self) -> Marginals:
+        """The maps from base coordinates to the user's, one for each parameter."""
+        return self.parameters.marginals
+
+    def log_pdf(self, X: Array) -> Array:
+        """Sum of the log densities of the entries, (N,), for X (N, D)."""
+        return self.parameters.log_pdf(X)
+
+    def sample(self, n: int, rng: Seed = None) -> Array:
+        """n draws, (n, D)."""
+        return self.parameters.sample(n, as_generator(rng))
+
+
 def _members(spec: object, label: str) -> list[Axes] | None:
     """The axes of a vector entry, one each; None where the entry is one parameter."""
     if isinstance(spec, Uniform):
@@ -163,3 +227,19 @@ def _with(array: Array, where: slice | tuple[slice, slice], values: NDArray[np.f
     changed = array.copy()
     changed[where] = values
     return changed
+
+
+def _specs_and_names(
+    distributions: Mapping[str, object] | Sequence[object],
+) -> tuple[tuple[object, ...], tuple[str, ...] | None]:
+    """Entries of a list or dict of distributions, and the dict's names."""
+    if not isinstance(distributions, Mapping | list | tuple):
+        raise TypeError(f"distributions must be a list or a dict; got {type(distributions).__name__}.")
+    if not distributions:
+        raise ValueError("prior is empty: give at least one parameter.")
+    if not isinstance(distributions, Mapping):
+        return tuple(distributions), None
+    for name in distributions:
+        if not isinstance(name, str):
+            raise TypeError(f"names of parameters must be strings; got {name!r} ({type(name).__name__}).")
+    return tuple(distributions.values()), tuple(distributions)

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import ndtr
 
-from wsabi.distributions import as_axis
-from wsabi.marginals import LogAxes, Marginals, NormalAxes, QuantileAxis, UniformAxes
+from wsabi.priors.axes import LogAxes, Marginals, NormalAxes, QuantileAxis, UniformAxes
+from wsabi.priors.distributions import as_axis
 
 RECOGNISED = [
     (stats.norm(1.5, 0.3), NormalAxes),

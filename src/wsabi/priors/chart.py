@@ -14,10 +14,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from wsabi._core.types import Array
-from wsabi.marginals import Marginals, PolynomialAxis, UniformAxes
-from wsabi.measures import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
-from wsabi.parameters import Groups, standardised
-from wsabi.priors import Independent, LogDensity, Transform, as_prior
+from wsabi.priors.axes import Marginals, PolynomialAxis, UniformAxes
+from wsabi.priors.box import Uniform
+from wsabi.priors.gaussian import Gaussian
+from wsabi.priors.independent import Independent, standardised
+from wsabi.priors.log_density import LogDensity
+from wsabi.priors.measure import Bounded, Measure
+from wsabi.priors.mixture import GaussianMixture
+from wsabi.priors.names import Groups
+from wsabi.priors.polynomial import Polynomial
+from wsabi.priors.prior import as_prior
+from wsabi.priors.transform import Transform
 
 __all__ = ["AffineChart", "Chart", "CubeChart", "MarginalChart", "chart"]
 

@@ -16,8 +16,10 @@ from typing import Any, cast
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.marginals import Axes, FrozenDistribution, LogAxes, NormalAxes, QuantileAxis, UniformAxes
-from wsabi.measures import Gaussian, GaussianMixture, Uniform
+from wsabi.priors.axes import Axes, FrozenDistribution, LogAxes, NormalAxes, QuantileAxis, UniformAxes
+from wsabi.priors.box import Uniform
+from wsabi.priors.gaussian import Gaussian
+from wsabi.priors.mixture import GaussianMixture
 
 __all__ = ["RandomVariable", "as_axis", "is_distribution"]
 

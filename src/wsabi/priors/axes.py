@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from wsabi._core.types import Array
-from wsabi.polynomial import UnitPolynomial
+from wsabi.priors.polynomial import UnitPolynomial
 
 __all__ = [
     "Axes",

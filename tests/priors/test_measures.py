@@ -12,7 +12,7 @@ from scipy import stats
 
 import reference
 from wsabi._core.types import Array
-from wsabi.measures import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.priors import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
 
 KINDS = ("gaussian", "mixture", "box", "polynomial")
 
@@ -141,7 +141,7 @@ def test_one_covariance_matrix_is_not_taken_for_vectors_of_variances() -> None:
         (lambda: Gaussian([0.0, 0.0], [[1.0, 0.2], [0.3, 1.0]]), "cov must be symmetric"),
         (lambda: Gaussian([0.0, 0.0], [1.0, 0.0]), "cov must have a positive diagonal; got"),
         (lambda: Gaussian([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]), "cov must be positive definite"),
-        (lambda: Gaussian([0.0, 0.0], names=["a"]), "names must be 2 different strings, one per dimension; got"),
+        (lambda: Gaussian([0.0, 0.0], names=["a"]), "names must be 2 different strings, one per parameter; got"),
         (lambda: Gaussian([0.0, 0.0], names=["a", "a"]), "names must be 2 different strings"),
         (lambda: GaussianMixture([1.0, 0.0], [0.0, 1.0]), "weights must be positive; got"),
         (lambda: GaussianMixture([1.0, 1.0], [0.0]), r"means must have shape \(2, D\) to match weights; got \(1, 1\)"),

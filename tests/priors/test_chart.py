@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import ndtr
 
-from wsabi.charts import AffineChart, MarginalChart, chart
-from wsabi.measures import Bounded, Gaussian, GaussianMixture, Polynomial, Uniform
-from wsabi.priors import Independent, LogDensity, Transform
+from wsabi.priors import Bounded, Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
+from wsabi.priors.chart import AffineChart, MarginalChart, chart
 
 COV = np.array([[4.0, -1.2, 0.3], [-1.2, 1.0, 0.1], [0.3, 0.1, 0.25]])
 FACTORS = np.array([1e6, 1e-6, 1.0])
