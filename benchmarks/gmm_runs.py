@@ -14,7 +14,7 @@ import wsabi
 from benchmarks.measuring import Reference
 from wsabi.loop import Progress
 from wsabi.problems import Problem, gmm
-from wsabi.warp import Method
+from wsabi.settings import Method
 
 __all__ = ["WrongAnswer", "WsabiRun", "likelihood_seconds", "monte_carlo_errors", "run_wsabi"]
 

@@ -16,7 +16,8 @@ from wsabi._core.types import Array
 from wsabi.gp.exact import GP
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
-from wsabi.warp import Method, likelihood_covariance, likelihood_moments
+from wsabi.quadrature.warp import likelihood_covariance, likelihood_moments
+from wsabi.settings import Method
 
 
 def kernel_matrix(kernel: SquaredExponential, A: Array, B: Array) -> Array:

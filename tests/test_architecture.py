@@ -23,11 +23,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_core",),
     ("gp", "priors"),
-    ("embeddings", "box_embeddings", "polynomial_embeddings"),
-    ("warp",),
-    ("integral",),
-    ("acquisition", "lookahead", "maximise"),
-    ("sequential", "posterior"),  # every Result carries a posterior, so the loop that builds it stands below
+    ("settings",),
+    ("quadrature",),
+    ("posterior",),  # every Result carries a posterior, so the loop that builds it stands below
     ("engine",),  # the adaptive measure: it drives sequential models, and the loop drives it
     ("loop",),
 )
@@ -148,11 +146,11 @@ def test_every_import_of_the_package_by_itself_is_seen():
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({"priors": "from wsabi.warp import GP", "warp": ""}, "priors -> warp: against"),
-        ({"priors": "from .warp import GP", "warp": ""}, "priors -> warp: against"),
-        ({"priors": "def f():\n    from wsabi import warp", "warp": ""}, "priors -> warp: against"),
+        ({"priors": "from wsabi.quadrature import GP", "quadrature": ""}, "priors -> quadrature: against"),
+        ({"priors": "from .quadrature import GP", "quadrature": ""}, "priors -> quadrature: against"),
+        ({"priors": "def f():\n    from wsabi import quadrature", "quadrature": ""}, "priors -> quadrature: against"),
         ({"priors": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "priors -> loop: against"),
-        ({"gp": "import wsabi.warp", "warp": "import wsabi.gp"}, "warp -> warp: a circle"),
+        ({"gp": "import wsabi.quadrature", "quadrature": "import wsabi.gp"}, "quadrature -> quadrature: a circle"),
         ({"loop": "from wsabi.plots import draw", "plots": ""}, "loop -> plots: the core imports an edge"),
         ({"loop": "import wsabi.problems", "problems": ""}, "loop -> problems: for tests"),
         ({"baselines": "import wsabi.problems", "problems": ""}, "baselines -> problems: for tests"),
@@ -167,7 +165,7 @@ def test_an_arrow_the_wrong_way_is_caught(tmp_path, files, complaint):
     "files",
     [
         {"loop": "from wsabi.gp import GP", "gp": "from wsabi.priors import SE", "priors": ""},
-        {"warp": "from wsabi.result import Result", "result": "from wsabi.loop import Step", "loop": ""},
+        {"quadrature": "from wsabi.result import Result", "result": "from wsabi.loop import Step", "loop": ""},
         {"priors": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
         {"cli": "import wsabi.problems, wsabi.loop", "problems": "import wsabi.priors", "loop": "", "priors": ""},
     ],

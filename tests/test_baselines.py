@@ -23,7 +23,7 @@ from wsabi import baselines
 from wsabi.baselines.hermite import _Design
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors.chart import chart
-from wsabi.sequential import SequentialModel
+from wsabi.quadrature.wsabi import SequentialModel
 
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "simple-monte-carlo": (baselines.simple_monte_carlo, {}),

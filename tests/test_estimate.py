@@ -19,12 +19,12 @@ from wsabi.engine.lookout import Lookout
 from wsabi.engine.mirrors import Mirror
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.gp.fit import LOG_BOUND, FitRecord
-from wsabi.posterior import Posterior
+from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import chart
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Certificate, Look, ModelBelief
-from wsabi.sequential import SequentialModel
-from wsabi.weighted_samples import WeightedSamples
 
 MEASURE = wsabi.Gaussian([0.0, 0.0])
 TRUTH = -math.log(2.0)  # exp(−½xᵀx) under N(0, I₂)

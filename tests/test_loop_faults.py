@@ -15,8 +15,8 @@ from numpy.testing import assert_array_equal
 import wsabi
 from wsabi.limits import default_budget
 from wsabi.loop import Progress
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Result
-from wsabi.sequential import SequentialModel
 
 PLAIN = wsabi.Settings(measure="prior")
 PRIOR = wsabi.Gaussian([0.0, 0.0])

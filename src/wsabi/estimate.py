@@ -12,11 +12,11 @@ import numpy as np
 from wsabi.engine.adaptive import AdaptiveModel
 from wsabi.engine.certificate import FINAL, INTERIM
 from wsabi.errors import NumericalError
-from wsabi.posterior import Posterior
+from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import Chart
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Certificate, ModelBelief
-from wsabi.sequential import SequentialModel
-from wsabi.weighted_samples import WeightedSamples
 
 __all__ = ["Estimate", "Model", "concluded", "estimate_of", "posterior_of", "symmetries_of"]
 

@@ -19,12 +19,12 @@ from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
 from wsabi.evaluate import bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, too_few_evaluations, whole_number
+from wsabi.posterior.reweigh import reweigh
 from wsabi.priors import LogDensity, as_prior
 from wsabi.priors.chart import Chart, chart
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.remarks import Remarks, remarks_on
 from wsabi.result import Reason, Record, Result
-from wsabi.reweigh import reweigh
-from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 
 __all__ = ["Integrator", "Progress", "integrate"]

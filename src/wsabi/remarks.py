@@ -19,9 +19,9 @@ from wsabi.engine.certificate import MAX_TAIL, MIN_POINTS
 from wsabi.estimate import Estimate, Model
 from wsabi.evaluate import likelihood_hint
 from wsabi.gp.fit import LOG_BOUND
-from wsabi.posterior import Posterior
-from wsabi.sequential import SequentialModel
-from wsabi.weighted_samples import WeightedSamples
+from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.weighted import WeightedSamples
+from wsabi.quadrature.wsabi import SequentialModel
 
 __all__ = ["Remarks", "remarks_on"]
 

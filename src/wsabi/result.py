@@ -13,8 +13,8 @@ from wsabi.gp.fit import FitRecord
 from wsabi.settings import Settings
 
 if TYPE_CHECKING:
-    from wsabi.posterior import Posterior
-    from wsabi.weighted_samples import WeightedSamples
+    from wsabi.posterior.closed_form import Posterior
+    from wsabi.posterior.weighted import WeightedSamples
 
 __all__ = ["Certificate", "Look", "ModelBelief", "Reason", "Record", "Result"]
 
@@ -166,7 +166,7 @@ class Result:
         -------
         A result whose ``log_z_std`` has grown by how far the posterior moves away from the evaluations, with a warning
         where it should not be trusted. It is infinite where the other prior reaches beyond the support of the run's:
-        nothing was evaluated there. See :func:`wsabi.reweigh.reweigh`.
+        nothing was evaluated there. See :func:`wsabi.posterior.reweigh.reweigh`.
         """
         if self.reweigh is None:
             raise TypeError(f"a result of {self.method} keeps no model to reweigh: run again under the other prior.")

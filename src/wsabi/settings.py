@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.warp import Method
 
-__all__ = ["Settings"]
+__all__ = ["Acquisition", "MeasureChoice", "Method", "Refit", "Search", "Settings"]
 
+Method = Literal["wsabi-l", "wsabi-m", "bq"]
 Acquisition = Literal["uncertainty", "expected-entropy"]
 MeasureChoice = Literal["adaptive", "prior"]
 Search = Literal["pool", "cma-es"]
@@ -31,7 +31,7 @@ class Settings:
         plain WSABI against the prior itself.
     search : how the acquisition is maximised: "pool" of cached candidates with a gradient polish, or "cma-es".
     refit : when hyperparameters are learnt: as the data grow by a fifth ("geometric"), or at "every" sample.
-    alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.warp.offset`).
+    alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.quadrature.warp.offset`).
     kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian, uniform or
         polynomial), or
         None to learn it.

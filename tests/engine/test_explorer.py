@@ -12,7 +12,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from wsabi.design import spread_design
 from wsabi.engine import explorer as explorer_module
 from wsabi.engine.explorer import AWAY, CAUTION, RESOLUTION, SPAN, TAIL, WIDER, Explorer, _log_student, divergence
 from wsabi.engine.frame import Frame
@@ -22,6 +21,7 @@ from wsabi.engine.students import truncated
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
+from wsabi.quadrature.design import spread_design
 
 Function = Callable[[np.ndarray], np.ndarray]
 DIMS = pytest.mark.parametrize("dim", [1, 2, 5])

@@ -15,16 +15,16 @@ from scipy import stats
 
 import reference
 import wsabi
-from wsabi import embeddings
 from wsabi._core.types import Array
-from wsabi.design import spread_design
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.integral import moments
 from wsabi.priors import Measure, Polynomial, Uniform
 from wsabi.priors.axes import PolynomialAxis
 from wsabi.priors.chart import MarginalChart, chart
 from wsabi.priors.polynomial import UnitPolynomial
+from wsabi.quadrature import embeddings
+from wsabi.quadrature.design import spread_design
+from wsabi.quadrature.integral import moments
 
 # Densities with values known elsewhere: Beta(a, b) has a polynomial density for whole a and b.
 BETAS = {
@@ -174,7 +174,7 @@ def test_several_axes_are_the_product_of_single_ones(dim: int) -> None:
 
 @pytest.mark.parametrize("method", ["wsabi-l", "wsabi-m", "bq"])
 @pytest.mark.parametrize("length", [0.1, 0.25])
-def test_moments_of_z_at_short_lengthscales(method: wsabi.warp.Method, length: float) -> None:
+def test_moments_of_z_at_short_lengthscales(method: wsabi.settings.Method, length: float) -> None:
     """E[Z] and V[Z] against ∫mπ and ∬Cππ' on panels, with a density that is zero at both ends."""
     measure = Polynomial(-1.0, 2.0, BETAS[3, 2])
     X = np.linspace(-0.9, 1.9, 6)[:, None]
@@ -183,8 +183,8 @@ def test_moments_of_z_at_short_lengthscales(method: wsabi.warp.Method, length: f
     for panels in (16, 20):
         nodes, p = panelled(DENSITIES["arch"][1], -1.0, 2.0, panels)
         m_tilde, c_tilde = gp.covariance(nodes)
-        m, _ = wsabi.warp.likelihood_moments(method, 0.05, m_tilde, np.diag(c_tilde))
-        expected.append((p @ m, p @ wsabi.warp.likelihood_covariance(method, m_tilde, c_tilde) @ p))
+        m, _ = wsabi.quadrature.warp.likelihood_moments(method, 0.05, m_tilde, np.diag(c_tilde))
+        expected.append((p @ m, p @ wsabi.quadrature.warp.likelihood_covariance(method, m_tilde, c_tilde) @ p))
     assert_allclose(expected[0], expected[1], rtol=1e-10)
     found = moments(gp, measure, 0.05, method)
     # atol: round-off of the terms of V[Z], which are of the order of one

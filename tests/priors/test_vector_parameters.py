@@ -14,10 +14,10 @@ from scipy import stats
 import wsabi
 from wsabi.errors import LikelihoodError
 from wsabi.evaluate import evaluator, gradient_evaluator
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Independent, LogDensity, as_prior
 from wsabi.priors.chart import chart
 from wsabi.priors.names import groups_of, keys_of, named_arguments
-from wsabi.weighted_samples import WeightedSamples
 
 MEAN = np.array([1.0, -2.0, 0.5])
 COV = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.1], [-0.3, 0.1, 0.25]])

@@ -12,9 +12,9 @@ import numpy as np
 from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Gaussian, Measure
 from wsabi.result import ModelBelief, Result
-from wsabi.weighted_samples import WeightedSamples
 
 __all__ = ["annealed_importance_sampling", "temperature_ladder"]
 

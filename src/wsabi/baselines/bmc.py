@@ -8,10 +8,9 @@ from typing import Any, Literal
 from wsabi._core.types import Seed, as_generator
 from wsabi.baselines.passive import PassiveQuadrature
 from wsabi.baselines.recording import Callback, Run
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Result
-from wsabi.sequential import SequentialModel
-from wsabi.settings import Settings
-from wsabi.warp import Method
+from wsabi.settings import Method, Settings
 
 __all__ = ["bayesian_monte_carlo"]
 

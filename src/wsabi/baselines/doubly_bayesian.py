@@ -13,11 +13,11 @@ from wsabi._core.logspace import safe_log
 from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.doubly_bayesian_model import DoublyBayesianModel, inverse_log_transform
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
-from wsabi.design import spread_design
-from wsabi.embeddings import kernel_mean
 from wsabi.gp.exact import GP
-from wsabi.posterior import Posterior
+from wsabi.posterior.closed_form import Posterior
 from wsabi.priors import Bounded
+from wsabi.quadrature.design import spread_design
+from wsabi.quadrature.embeddings import kernel_mean
 from wsabi.result import ModelBelief, Result
 
 __all__ = ["bbq", "expected_reduction"]

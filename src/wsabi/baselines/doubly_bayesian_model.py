@@ -23,15 +23,15 @@ from wsabi._core.linalg import cholesky, jittered_cholesky, solve_lower, solve_u
 from wsabi._core.logspace import safe_log, scaled_likelihood
 from wsabi._core.types import Array
 from wsabi.baselines.tilted import TiltedMeasure
-from wsabi.design import candidates
-from wsabi.embeddings import kernel_mean
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP, condition, log_marginal_likelihood
 from wsabi.gp.fit import FitRecord, LengthscalePrior, fit_lengthscales
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors import Gaussian, GaussianMixture
+from wsabi.quadrature.design import candidates
+from wsabi.quadrature.embeddings import kernel_mean
+from wsabi.quadrature.wsabi import REFIT_GROWTH
 from wsabi.result import ModelBelief
-from wsabi.sequential import REFIT_GROWTH
 
 __all__ = ["GAMMA", "Correction", "DoublyBayesianModel", "inverse_log_transform", "log_transform"]
 

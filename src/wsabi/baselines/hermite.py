@@ -10,10 +10,10 @@ import numpy as np
 from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.passive import PassiveQuadrature
 from wsabi.baselines.recording import Callback, Run
-from wsabi.design import spread_design
-from wsabi.lookahead import Lookahead
+from wsabi.quadrature.design import spread_design
+from wsabi.quadrature.lookahead import Lookahead
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Result
-from wsabi.sequential import SequentialModel
 from wsabi.settings import Settings
 
 __all__ = ["bayes_hermite"]

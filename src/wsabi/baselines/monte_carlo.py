@@ -10,8 +10,8 @@ import numpy as np
 from wsabi._core.types import Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
 from wsabi.baselines.recording import Callback, Run, Summary, whole_number
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.result import ModelBelief, Result
-from wsabi.weighted_samples import WeightedSamples
 
 __all__ = ["simple_monte_carlo"]
 

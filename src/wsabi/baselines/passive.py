@@ -10,9 +10,9 @@ import numpy as np
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
 from wsabi.baselines.recording import Run, Summary
-from wsabi.posterior import Posterior
+from wsabi.posterior.closed_form import Posterior
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import ModelBelief
-from wsabi.sequential import SequentialModel
 
 __all__ = ["PassiveQuadrature"]
 

@@ -16,11 +16,11 @@ from wsabi.errors import LikelihoodError, NoMassFound, NumericalError
 from wsabi.evaluate import evaluator
 from wsabi.gp.fit import FitRecord
 from wsabi.loop import Progress
-from wsabi.posterior import Posterior
+from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import as_prior
 from wsabi.priors.chart import chart
 from wsabi.result import ModelBelief, Reason, Record, Result
-from wsabi.weighted_samples import WeightedSamples
 
 __all__ = ["Callback", "Estimator", "OutOfTime", "Run", "Summary", "whole_number"]
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from wsabi._core.linalg import cholesky, solve_lower, solve_upper, square_distances
 from wsabi._core.types import Array
-from wsabi.embeddings import kernel_mean
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors import Gaussian, GaussianMixture
+from wsabi.quadrature.embeddings import kernel_mean
 
 __all__ = ["TiltedMeasure"]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from wsabi._core.types import Array, Mask
-from wsabi.design import spread_design
 from wsabi.engine.ascent import Summit
 from wsabi.engine.explorer import Explorer
 from wsabi.engine.found import NEGLIGIBLE
 from wsabi.engine.frame import Frame
 from wsabi.priors import Measure
+from wsabi.quadrature.design import spread_design
 
 __all__ = ["Search", "look_limit"]
 

@@ -1,7 +1,8 @@
 """Recentre and integrate: f = ℓπ/q against a mixture q of regions, one WSABI model in the coordinates of each.
 
 With q = Σ w_k q_k, Z = ∫ (ℓπ/q) q = Σ_k w_k ∫ f q_k: the regions are a smooth partition of the same f, and each term is
-a Gaussian-measure integral of the kind :mod:`wsabi.integral` solves, in coordinates where q_k is standard normal.
+a Gaussian-measure integral of the kind :mod:`wsabi.quadrature.integral` solves, in coordinates where q_k is standard
+normal.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from wsabi.engine.mirrors import Mirror, reflected
 from wsabi.engine.students import Students, shape_of
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian, Measure
-from wsabi.sequential import SequentialModel
+from wsabi.quadrature.warp import likelihood_moments
+from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.settings import Settings
-from wsabi.warp import likelihood_moments
 
 __all__ = ["Region", "Regions", "carried_lengthscales", "ground_of", "inflation", "is_part", "reach"]
 

@@ -13,7 +13,7 @@ from wsabi.plots import LABELS, Band, density_with_bands
 from wsabi.reproduce.curves import Table
 from wsabi.reproduce.experiment import Amount, Claim, Digest, Experiment, Plan, decide
 from wsabi.reproduce.lines import NORMAL_95, LineModel, conditioned
-from wsabi.warp import Method
+from wsabi.settings import Method
 
 __all__ = ["CHI_SQUARED"]
 

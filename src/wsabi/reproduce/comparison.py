@@ -18,8 +18,7 @@ from wsabi.problems import Problem
 from wsabi.reproduce.curves import Table, Trace, at_times, common_times
 from wsabi.reproduce.experiment import Plan
 from wsabi.result import Record, Result
-from wsabi.settings import Settings
-from wsabi.warp import Method
+from wsabi.settings import Method, Settings
 
 __all__ = ["Contest", "compare", "failures", "group", "median_line", "paper_settings", "summary_table"]
 

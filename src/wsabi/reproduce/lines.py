@@ -12,11 +12,11 @@ from wsabi._core.logspace import scaled_likelihood
 from wsabi._core.types import Array
 from wsabi.gp.exact import GP, condition
 from wsabi.gp.fit import LengthscalePrior, fit_lengthscales
-from wsabi.integral import moments
 from wsabi.priors import Gaussian
-from wsabi.sequential import SequentialModel
-from wsabi.settings import Acquisition, Settings
-from wsabi.warp import Method, latent_values, likelihood_moments, offset
+from wsabi.quadrature.integral import moments
+from wsabi.quadrature.warp import latent_values, likelihood_moments, offset
+from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.settings import Acquisition, Method, Settings
 
 __all__ = [
     "ALPHA",

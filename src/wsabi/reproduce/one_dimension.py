@@ -14,8 +14,7 @@ from wsabi.plots.style import LABELS
 from wsabi.reproduce.curves import Cell, Table
 from wsabi.reproduce.experiment import Amount, Claim, Digest, Experiment, Plan, Verdict, decide
 from wsabi.reproduce.lines import DOMAIN, NORMAL_95, PRIOR, SHOWN, Bumps, LineModel, active, grid_model, random_bumps
-from wsabi.settings import Acquisition
-from wsabi.warp import Method
+from wsabi.settings import Acquisition, Method
 
 __all__ = ["ACTIVE_L", "ACTIVE_M", "GRID"]
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
-from wsabi.weighted_samples import WeightedSamples
+from wsabi.posterior.weighted import WeightedSamples
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 import reference
-from wsabi.design import candidates, inside, latin_hypercube, spread_design
 from wsabi.priors import Gaussian, Uniform
+from wsabi.quadrature.design import candidates, inside, latin_hypercube, spread_design
 
 KINDS = ("gaussian", "mixture", "box")
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from wsabi._core.linalg import solve_lower
 from wsabi._core.types import Array
-from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient
 from wsabi.gp.exact import GP
 from wsabi.priors import Bounded, Measure
-from wsabi.warp import Method
+from wsabi.quadrature.acquisition import log_uncertainty, log_uncertainty_and_gradient
+from wsabi.settings import Method
 
 __all__ = ["CandidatePool", "cma_es", "polish"]
 

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from wsabi._core.types import Array
-from wsabi.warp import Method, latent_values, likelihood_covariance, likelihood_moments, offset
+from wsabi.quadrature.warp import latent_values, likelihood_covariance, likelihood_moments, offset
+from wsabi.settings import Method
 
 
 def test_offset_is_a_fraction_of_the_smallest_value() -> None:

@@ -8,11 +8,11 @@ import numpy as np
 
 from wsabi._core.linalg import inverse_lower, solve_lower, solve_upper
 from wsabi._core.types import Array
-from wsabi.embeddings import chain_mean, kernel_mean, kernel_variance, product_mean, squared_kernel_mean
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP
 from wsabi.priors import Measure
-from wsabi.warp import Method
+from wsabi.quadrature.embeddings import chain_mean, kernel_mean, kernel_variance, product_mean, squared_kernel_mean
+from wsabi.settings import Method
 
 __all__ = ["Moments", "moments"]
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
-from wsabi import embeddings
 from wsabi._core.types import Array
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.quadrature import embeddings
 
 Problem = tuple[SquaredExponential, Measure, Array, Array]
 KINDS = ("gaussian", "mixture", "box", "polynomial")

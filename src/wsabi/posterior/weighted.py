@@ -1,4 +1,4 @@
-"""Weighted draws from the posterior ℓπ/Z, with the surface of a :class:`~wsabi.posterior.Posterior`."""
+"""Weighted draws from the posterior ℓπ/Z, with the surface of a :class:`~wsabi.posterior.closed_form.Posterior`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
-from wsabi.importance import checked_size, resample, warn_if_few
+from wsabi.posterior.importance import checked_size, resample, warn_if_few
 from wsabi.priors.names import Groups, named_arguments
 
 __all__ = ["Marginal", "WeightedSamples", "parameter_index"]

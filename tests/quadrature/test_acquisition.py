@@ -9,10 +9,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reference
-from wsabi.acquisition import log_uncertainty, log_uncertainty_and_gradient, log_uncertainty_at
 from wsabi.gp.exact import GP, condition
 from wsabi.priors import Measure
-from wsabi.warp import Method, likelihood_covariance
+from wsabi.quadrature.acquisition import log_uncertainty, log_uncertainty_and_gradient, log_uncertainty_at
+from wsabi.quadrature.warp import likelihood_covariance
+from wsabi.settings import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box", "polynomial")

@@ -14,14 +14,14 @@ import reference
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.importance import Student, resample
-from wsabi.integral import moments
-from wsabi.posterior import LowSampleSizeWarning, Posterior
+from wsabi.posterior.closed_form import LowSampleSizeWarning, Posterior
+from wsabi.posterior.importance import Student, resample
+from wsabi.posterior.quadratic import QuadraticDensity, truncated_moments
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Bounded, Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.priors.chart import chart
-from wsabi.quadratic import QuadraticDensity, truncated_moments
-from wsabi.warp import latent_values
-from wsabi.weighted_samples import WeightedSamples
+from wsabi.quadrature.integral import moments
+from wsabi.quadrature.warp import latent_values
 
 METHODS = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box", "polynomial")

@@ -1,8 +1,8 @@
 """Closed forms of the squared-exponential kernel under independent polynomial densities on intervals.
 
 Kernel and density both factorise over the axes, so every integral is a product of one-dimensional ones. On each axis
-lengths are measured in length-scales from the centre of the interval, as in :mod:`wsabi.box_embeddings`: the interval
-is [−r, r].
+lengths are measured in length-scales from the centre of the interval, as in
+:mod:`wsabi.quadrature.embeddings.box`: the interval is [−r, r].
 
 Each one-dimensional integral is a Gaussian times a polynomial p ≥ 0. In terms of error functions it is elementary, but
 its terms have both signs and cancel for long length-scales; here it is a Gauss-Legendre sum whose terms are all
@@ -160,7 +160,7 @@ class _Axis:
 
 
 class PolynomialForms:
-    """Integrals of one kernel under one polynomial density; the public functions are in :mod:`wsabi.embeddings`."""
+    """Integrals of one kernel under one polynomial density, for :mod:`wsabi.quadrature.embeddings`."""
 
     def __init__(self, log_scale: float, lengthscales: Array, measure: Polynomial) -> None:
         self._log_scale = log_scale

@@ -1,7 +1,7 @@
 """Where to look next: uncertainty sampling (paper section 4.2, eqs. (14) and (15)) in log space, with gradients.
 
 The other criterion of the paper, the expected variance of Z after the next sample, eq. (13), is in
-:mod:`wsabi.lookahead`.
+:mod:`wsabi.quadrature.lookahead`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from wsabi._core.types import Array
 from wsabi.gp.exact import GP
 from wsabi.priors import Measure
-from wsabi.warp import Method
+from wsabi.settings import Method
 
 __all__ = ["log_uncertainty", "log_uncertainty_and_gradient", "log_uncertainty_at"]
 

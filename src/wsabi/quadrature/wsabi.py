@@ -12,18 +12,18 @@ import numpy as np
 
 from wsabi._core.logspace import safe_log, scaled_likelihood
 from wsabi._core.types import Array
-from wsabi.acquisition import log_uncertainty_at
-from wsabi.design import candidates, inside, spread_design
 from wsabi.gp.exact import GP, condition
 from wsabi.gp.fit import Fit, FitRecord, LengthscalePrior, fit_lengthscales
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.integral import moments
-from wsabi.lookahead import Lookahead
-from wsabi.maximise import CandidatePool, cma_es, polish
 from wsabi.priors import Measure
+from wsabi.quadrature.acquisition import log_uncertainty_at
+from wsabi.quadrature.design import candidates, inside, spread_design
+from wsabi.quadrature.integral import moments
+from wsabi.quadrature.lookahead import Lookahead
+from wsabi.quadrature.maximise import CandidatePool, cma_es, polish
+from wsabi.quadrature.warp import latent_values, offset
 from wsabi.result import ModelBelief
 from wsabi.settings import Settings
-from wsabi.warp import latent_values, offset
 
 __all__ = ["SequentialModel"]
 

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 import reference
 from wsabi._core.types import Array
 from wsabi.gp.exact import GP, condition
-from wsabi.integral import moments
-from wsabi.lookahead import Lookahead
 from wsabi.priors import Measure
-from wsabi.warp import Method
+from wsabi.quadrature.integral import moments
+from wsabi.quadrature.lookahead import Lookahead
+from wsabi.settings import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box", "polynomial")

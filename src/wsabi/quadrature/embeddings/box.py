@@ -119,7 +119,7 @@ def _within(t: Array, low: float, high: float) -> Index:
 
 
 class BoxForms:
-    """Integrals of one kernel under one uniform box; the public functions are in :mod:`wsabi.embeddings`."""
+    """Integrals of one kernel under one uniform box, for :mod:`wsabi.quadrature.embeddings`."""
 
     def __init__(self, log_scale: float, lengthscales: Array, box: Uniform) -> None:
         self._log_scale = log_scale

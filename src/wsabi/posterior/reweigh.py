@@ -18,11 +18,11 @@ from wsabi._core.linalg import cholesky, solve_lower, square_distances
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError, announce
-from wsabi.posterior import Posterior
+from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Prior, Transform, Uniform, as_prior
 from wsabi.priors.chart import Chart, chart
 from wsabi.result import ModelBelief, Result
-from wsabi.weighted_samples import WeightedSamples
 
 __all__ = ["reweigh"]
 

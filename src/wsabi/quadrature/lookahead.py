@@ -19,16 +19,16 @@ import numpy as np
 
 from wsabi._core.linalg import solve_lower, solve_upper
 from wsabi._core.types import Array
-from wsabi.embeddings import (
+from wsabi.gp.exact import GP
+from wsabi.priors import Measure
+from wsabi.quadrature.embeddings import (
     chain_mean,
     chain_mean_diagonal,
     kernel_mean,
     product_mean,
     product_mean_diagonal,
 )
-from wsabi.gp.exact import GP
-from wsabi.priors import Measure
-from wsabi.warp import Method
+from wsabi.settings import Method
 
 __all__ = ["Lookahead"]
 
@@ -40,8 +40,8 @@ MIN_VARIANCE = 1e-8
 class Lookahead:
     """What the expected variance of Z needs of the present model, computed once for any number of candidates.
 
-    W and T are those of :mod:`wsabi.integral` in units of λ; L is the factor of the correlation matrix; pending points
-    count as data whose value is their prediction (zero weight).
+    W and T are those of :mod:`wsabi.quadrature.integral` in units of λ; L is the factor of the correlation matrix;
+    pending points count as data whose value is their prediction (zero weight).
     """
 
     gp: GP

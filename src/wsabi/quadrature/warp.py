@@ -7,10 +7,9 @@ from typing import Literal
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.settings import Method
 
-__all__ = ["Method", "latent_values", "likelihood_covariance", "likelihood_moments", "offset"]
-
-Method = Literal["wsabi-l", "wsabi-m", "bq"]
+__all__ = ["latent_values", "likelihood_covariance", "likelihood_moments", "offset"]
 
 
 def offset(likelihood: Array, alpha: float | Literal["auto"]) -> float:

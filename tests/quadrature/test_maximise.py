@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
 from wsabi._core.types import Array
-from wsabi.acquisition import log_uncertainty_at
 from wsabi.gp.exact import GP, condition
-from wsabi.maximise import CandidatePool, bfgs_ascent, cma_es, polish
 from wsabi.priors import Gaussian, Measure, Uniform
-from wsabi.warp import Method
+from wsabi.quadrature.acquisition import log_uncertainty_at
+from wsabi.quadrature.maximise import CandidatePool, bfgs_ascent, cma_es, polish
+from wsabi.settings import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box", "polynomial")

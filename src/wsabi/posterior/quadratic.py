@@ -16,10 +16,10 @@ from scipy.special import erf, roots_legendre
 
 from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
-from wsabi.embeddings import product_gaussian, product_mean, product_mean_diagonal
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.polynomial_embeddings import PolynomialForms
 from wsabi.priors import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
+from wsabi.quadrature.embeddings import product_gaussian, product_mean, product_mean_diagonal
+from wsabi.quadrature.embeddings.polynomial import PolynomialForms
 
 __all__ = ["QuadraticDensity", "truncated_moments"]
 

@@ -16,12 +16,13 @@ from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
+from wsabi.posterior.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
+from wsabi.posterior.quadratic import QuadraticDensity
+from wsabi.posterior.weighted import Marginal, WeightedSamples, parameter_index
 from wsabi.priors import Measure
 from wsabi.priors.chart import Chart
-from wsabi.quadratic import QuadraticDensity
-from wsabi.warp import Method, likelihood_moments
-from wsabi.weighted_samples import Marginal, WeightedSamples, parameter_index
+from wsabi.quadrature.warp import likelihood_moments
+from wsabi.settings import Method
 
 __all__ = ["LowSampleSizeWarning", "Posterior"]
 

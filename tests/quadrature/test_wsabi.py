@@ -14,16 +14,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import reference
-from wsabi import sequential
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.integral import moments
 from wsabi.priors import Gaussian, GaussianMixture, Measure, Polynomial, Uniform
-from wsabi.sequential import SequentialModel
-from wsabi.settings import Acquisition, Search, Settings
-from wsabi.warp import Method
+from wsabi.quadrature import wsabi as sequential
+from wsabi.quadrature.integral import moments
+from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.settings import Acquisition, Method, Search, Settings
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box", "polynomial")
@@ -112,7 +111,7 @@ def test_the_look_ahead_is_searched_in_units_of_its_own(monkeypatch: pytest.Monk
         seen.append(float(objective(start[None])[0]))
         return start
 
-    monkeypatch.setattr("wsabi.sequential.cma_es", search)
+    monkeypatch.setattr("wsabi.quadrature.wsabi.cma_es", search)
     measure = reference.make_measure("gaussian", 1)
     settings = Settings(acquisition="expected-entropy", search="cma-es")
     run(SequentialModel(measure, settings, np.random.default_rng(0)), bump(measure)[0], 8)

@@ -12,13 +12,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import reference
-from wsabi import embeddings
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP, condition
-from wsabi.integral import _bq_variance, _clip, _matching_moments, moments
 from wsabi.priors import Gaussian, Measure
-from wsabi.warp import Method, latent_values, likelihood_moments, offset
+from wsabi.quadrature import embeddings
+from wsabi.quadrature.integral import _bq_variance, _clip, _matching_moments, moments
+from wsabi.quadrature.warp import latent_values, likelihood_moments, offset
+from wsabi.settings import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
 KINDS = ("gaussian", "mixture", "box", "polynomial")
