@@ -23,8 +23,8 @@ from scipy import optimize, special
 from benchmarks.measuring import RESULTS, Options, Row, print_table, print_targets, save
 from wsabi import problems
 from wsabi._core.types import Array
-from wsabi.engine.pareto import pareto_k
-from wsabi.engine.students import Students, fit_students, joined
+from wsabi.adaptive.check.pareto import pareto_k
+from wsabi.adaptive.surrogate.students import Students, fit_students, joined
 from wsabi.problems import Problem
 
 PRIOR_SHARE = 0.05  # of the draws come from the prior itself

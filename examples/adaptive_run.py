@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import wsabi
-from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import FINAL
+from wsabi.adaptive.check.combine import FINAL
+from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.plots.style import TRUTH, new_figure
 
 BUDGET = 200

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from wsabi.engine.explorer import Explorer
-from wsabi.engine.found import Found
-from wsabi.engine.frame import Frame
+from wsabi.adaptive.search.anneal import Explorer
+from wsabi.adaptive.search.regions_found import Found
+from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.priors import Gaussian
 from wsabi.result import Look
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wsabi.engine.explorer import Explorer
-from wsabi.engine.found import Found
-from wsabi.engine.frame import Frame
-from wsabi.engine.images import Images
-from wsabi.engine.mirrors import Mirror
+from wsabi.adaptive.search.anneal import Explorer
+from wsabi.adaptive.search.regions_found import Found
+from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.symmetry.group import Mirror
+from wsabi.adaptive.symmetry.proof import Images
 from wsabi.priors import Gaussian, Measure
 from wsabi.result import Look
 

@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("settings",),
     ("quadrature",),
     ("posterior",),  # every Result carries a posterior, so the loop that builds it stands below
-    ("engine",),  # the adaptive measure: it drives sequential models, and the loop drives it
+    ("adaptive",),  # the adaptive measure: it drives sequential models, and the loop drives it
     ("loop",),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

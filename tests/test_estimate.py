@@ -13,10 +13,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import wsabi
-from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.found import Found
-from wsabi.engine.lookout import Lookout
-from wsabi.engine.mirrors import Mirror
+from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.adaptive.search.regions_found import Found
+from wsabi.adaptive.searches import Lookout
+from wsabi.adaptive.symmetry.group import Mirror
 from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.gp.fit import LOG_BOUND, FitRecord
 from wsabi.posterior.closed_form import Posterior

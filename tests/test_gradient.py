@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import LikelihoodError
 from wsabi.loop import Progress
 from wsabi.result import Result

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import wsabi
-from wsabi.engine import adaptive
-from wsabi.engine.evaluations import Evaluations
+from wsabi.adaptive import engine as adaptive
+from wsabi.adaptive.evaluations import Evaluations
 from wsabi.errors import NumericalError
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import ENOUGH_POINTS, MIN_POINTS
-from wsabi.engine.lookout import FEWER_RETURNS
+from wsabi.adaptive.check.combine import ENOUGH_POINTS, MIN_POINTS
+from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.adaptive.searches import FEWER_RETURNS
 from wsabi.result import Result
 
 pytestmark = pytest.mark.sensitive

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
 import wsabi
-from wsabi.engine.mirrors import Mirror, group_of
+from wsabi.adaptive.symmetry.group import Mirror, group_of
 
 pytestmark = pytest.mark.sensitive
 

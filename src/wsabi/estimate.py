@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import FINAL, INTERIM
+from wsabi.adaptive.check.combine import FINAL, INTERIM
+from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import NumericalError
 from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples

@@ -12,8 +12,8 @@ import numpy as np
 
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
-from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.ascent import Slope
+from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.adaptive.search.ascent import Slope
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
 from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
 from wsabi.evaluate import bad_values, checked_slope, evaluator, gradient_evaluator

@@ -14,8 +14,8 @@ from scipy.special import ndtr
 
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
-from wsabi.engine.adaptive import AdaptiveModel
-from wsabi.engine.certificate import MAX_TAIL, MIN_POINTS
+from wsabi.adaptive.check.combine import MAX_TAIL, MIN_POINTS
+from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.estimate import Estimate, Model
 from wsabi.evaluate import likelihood_hint
 from wsabi.gp.fit import LOG_BOUND

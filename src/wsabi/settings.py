@@ -27,7 +27,7 @@ class Settings:
     method : model of ℓ: WSABI-L (linearised), WSABI-M (moment-matched) or "bq", Bayes-Hermite (GP on ℓ itself).
     acquisition : "uncertainty", where ℓπ is most uncertain, or "expected-entropy", where the expected variance of Z
         after the sample is least.
-    measure : "adaptive", a measure that is located and matched to the posterior (:mod:`wsabi.engine`), or "prior",
+    measure : "adaptive", a measure that is located and matched to the posterior (:mod:`wsabi.adaptive`), or "prior",
         plain WSABI against the prior itself.
     search : how the acquisition is maximised: "pool" of cached candidates with a gradient polish, or "cma-es".
     refit : when hyperparameters are learnt: as the data grow by a fifth ("geometric"), or at "every" sample.

@@ -15,7 +15,7 @@ import threadpoolctl  # type: ignore[import-untyped]
 import wsabi
 from wsabi._core import threads
 from wsabi._core.threads import single_threaded
-from wsabi.engine.adaptive import AdaptiveModel
+from wsabi.adaptive.engine import AdaptiveModel
 
 PRIOR = wsabi.Gaussian([0.0, 0.0])
 

@@ -1,0 +1,255 @@
+"""Images: which mirror images of known regions have been asked about, which answered, and which symmetries that proves.
+
+An evaluation at the image of a region's best point answers where it exceeds what is known there. Where ℓ and π are the
+same as at the original, the images of three more points of the region are evaluated; if these agree too, the symmetry
+counts as proved: every image of a region is a region, with the same mass, and every evaluation is one at its images.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
+
+import numpy as np
+
+from wsabi._core.types import Array, Indices, Mask
+from wsabi.adaptive.search.anneal import AWAY, Explorer
+from wsabi.adaptive.search.regions_found import NEGLIGIBLE, Found
+from wsabi.adaptive.symmetry.group import Mirror, close_to, connecting, mirrors, suggested_by
+
+__all__ = ["Image", "Images"]
+
+CHECKS = 3  # points beside the best: where ℓ hardly depends on an axis one may agree by chance, four apart do not
+SAME = 1e-6  # nats: two values that are equal but for round-off
+SAME_MASS = 0.5  # nats: surrogates of two images, each by its own data, hardly differ by more
+
+
+@dataclass(frozen=True)
+class Image:
+    """The mirror image x (D,) of a point of an explorer's region, and log ℓπ at the original; the region's family."""
+
+    x: Array
+    mirror: Mirror
+    log_original: float
+    explorer: Explorer
+    family: int
+
+
+class Images:
+    """Images to evaluate, a few before each look, and what follows from the answers.
+
+    A symmetry is proved on one region. On every other it has to be confirmed by one image before that is a region too,
+    and the first that has a different value refutes it.
+
+    Parameters
+    ----------
+    kinds : (D,) parameters with the same number have the same prior.
+    """
+
+    def __init__(self, kinds: Sequence[int]) -> None:
+        self.kinds = tuple(kinds)
+        self._tried: set[tuple[int, Mirror]] = set()  # family, and a mirror tried on it
+        self._queue: list[Image] = []  # to be evaluated
+        self._awaited: dict[bytes, Image] = {}  # handed out, by their place
+        self._answers: list[tuple[Image, float]] = []  # with log ℓ
+        # How many checks have agreed, of a mirror under which a family's best point has an equal image.
+        self._checks: dict[tuple[int, Mirror], int] = {}
+        self._connecting: dict[Mirror, None] = {}  # by which one known region may be the image of another, in order
+        self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def prepare(self, found: Found, X: Array, log_joint: Array) -> None:
+        """Queue up to D + 1 images, half of a look's design; X (N, D) and log ℓπ (N,) are the training data.
+
+        Symmetries that a region found since has not confirmed come first, then what may connect two regions.
+        """
+        self.forget()
+        self._connecting.update(dict.fromkeys(self._connections(found)))
+        unproved = [mirror for mirror in self._connecting if mirror not in found.group]
+        some = chain(list(found.symmetries), unproved, mirrors(self.kinds))
+        self._enqueue(some, found, X, log_joint)
+
+    def _connections(self, found: Found) -> Iterator[Mirror]:
+        """Mirrors by which one region may be the image of another, of about the same mass."""
+        sites = [site for site in found.sites if site.mirror is None]
+        for one, other in combinations(sites, 2):
+            if abs(one.explorer.log_z - other.explorer.log_z) < SAME_MASS:
+                mirror = connecting(one.explorer.frame, other.explorer.frame, self.kinds)
+                if mirror is not None and mirror not in found.refuted and mirror not in found.group:
+                    yield mirror
+
+    def forget(self) -> None:
+        """Give up the images that were not told; they may be asked for again."""
+        for image in [*self._awaited.values(), *self._queue]:
+            self._tried.discard((image.family, image.mirror))
+            self._checks.pop((image.family, image.mirror), None)
+        self._awaited.clear()
+        self._queue.clear()
+
+    def _enqueue(self, some: Iterable[Mirror], found: Found, X: Array, log_joint: Array) -> None:
+        alike = (mirror for mirror in some if all(self.kinds[d] == self.kinds[e] for d, e in enumerate(mirror.order)))
+        every = (image for mirror in alike for image in self._made(mirror, found, X, log_joint))
+        for image in islice(every, len(self.kinds) + 1):
+            self._ask(image, X, log_joint, found)
+
+    def _ask(self, image: Image, X: Array, log_joint: Array, found: Found) -> None:
+        """Queue an image; one that was evaluated before, in an earlier run, has answered already."""
+        here = np.flatnonzero(np.all(np.abs(X - image.x) <= 1e-12 * (1.0 + np.abs(image.x)), axis=1))
+        if len(here):
+            self._answers.append((image, float(log_joint[here[0]] - found.measure.log_pdf(X[here[:1]])[0])))
+        else:
+            self._queue.append(image)
+
+    def next_point(self) -> Array | None:
+        """The next image to evaluate, (D,), or None."""
+        if not self._queue:
+            return None
+        image = self._queue.pop(0)
+        self._awaited[image.x.tobytes()] = image
+        return image.x
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether there are images to evaluate, or to be told."""
+        return bool(self._queue or self._awaited)
+
+    def _made(self, mirror: Mirror, found: Found, X: Array, log_joint: Array) -> Iterator[Image]:
+        """Images by a mirror that were not asked for before, one for each region that is not an image itself.
+
+        Left out are those in the bulk of a known region, those of much less prior than the original has, and those
+        beside which an evaluation has told already that there is next to nothing.
+        """
+        for site in found.sites:
+            if site.mirror is not None or (site.family, mirror) in self._tried:
+                continue
+            inside = _best_inside(site.explorer, X, log_joint)
+            if not len(inside):
+                continue
+            self._tried.add((site.family, mirror))
+            top = X[inside[0]]
+            image = Image(mirror.image(top), mirror, float(log_joint[inside[0]]), site.explorer, site.family)
+            log_prior = found.measure.log_pdf(np.stack([top, image.x]))
+            low = X[log_joint < image.log_original - NEGLIGIBLE]
+            # What a symmetry needs to be confirmed is asked, or looked up, wherever it lies.
+            barren = mirror not in found.symmetries and _is_near(site.explorer, top, mirror.inverse.image(low)).any()
+            queued = any(np.array_equal(image.x, other.x) for other in self._queue)
+            elsewhere = found.index_at(image.x) is None or mirror in self._connecting
+            if log_prior[1] > log_prior[0] - NEGLIGIBLE and elsewhere and not (barren or queued):
+                yield image
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def tell(self, x: Array, log_l: float) -> None:
+        """Take log ℓ at x (D,), if it is one of the images handed out."""
+        image = self._awaited.pop(x.tobytes(), None)
+        if image is not None:
+            self._answers.append((image, log_l))
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether something was told from which no conclusions were drawn."""
+        return bool(self._answers)
+
+    def conclude(self, found: Found, X: Array, log_joint: Array) -> None:
+        """Draw conclusions once all images asked for are told; X (N, D) and log ℓπ (N,) are the training data.
+
+        A symmetry that is proved is added to ``found``; one that a region does not have is taken from it. Images that
+        the answers make worth asking about are queued, D + 1 at most.
+        """
+        while self._answers and not self.is_asking:
+            answers = list(self._answers)
+            likely: list[Mirror] = []
+            for image, log_l in answers:
+                likely += self._judge(image, log_l, found, X, log_joint)
+            del self._answers[: len(answers)]
+            self._enqueue(likely, found, X, log_joint)
+
+    def _judge(self, image: Image, log_l: float, found: Found, X: Array, log_joint: Array) -> list[Mirror]:
+        """Take note of one answer; mirrors that it makes likelier."""
+        key = image.family, image.mirror
+        log_prior = found.measure.log_pdf(np.stack([image.x, image.mirror.inverse.image(image.x)]))
+        same = max(abs(log_prior[0] - log_prior[1]), abs(log_l + log_prior[0] - image.log_original)) <= SAME
+        if image.mirror in found.symmetries:
+            found.confirm(image.mirror, image.family, holds=bool(same))
+        elif not same:
+            found.refuted.add(image.mirror)
+        elif key in self._checks:
+            self._checks[key] += 1
+            if self._checks[key] == CHECKS:
+                found.add_symmetry(image.mirror, image.family)
+                # The other families are asked, or asked again: now they have to confirm it.
+                self._tried -= {(family, image.mirror) for family in found.families}
+                return [image.mirror, *suggested_by(image.mirror)]
+        if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+            self._echoes.append((log_l, image))
+        elif not (same and image.mirror in self._connecting):
+            return []
+        if key in self._checks or image.mirror in found.symmetries:
+            return []
+        if not same:
+            return close_to(image.mirror)
+        checks = _checks(image, X, log_joint)
+        if checks:
+            self._checks[key] = 0
+        for check in checks:
+            self._ask(check, X, log_joint, found)
+        return []
+
+    @property
+    def has_echo(self) -> bool:
+        """Whether there are images that held mass and were not looked at, and all is told that might explain them."""
+        return bool(self._echoes) and not self.is_asking
+
+    def echo(self, found: Found) -> Image | None:
+        """The image of most likelihood that is not explained by the regions found by now, given once."""
+        self._echoes.sort(key=lambda echo: echo[0])
+        while self._echoes:
+            log_l, image = self._echoes.pop()
+            if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+                return image
+        return None
+
+    def echoing_shares(self, found: Found) -> list[float]:
+        """Mass, relative to that found, that images not looked at yet may hold, one number for each mirror.
+
+        What the region of the original has, multiplied by the ratio of ℓπ at the image and at the original.
+        """
+        shares: dict[Mirror, float] = {}
+        for log_l, image in self._echoes:
+            if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+                height = log_l + found.measure.log_pdf(image.x[None, :])[0] - image.log_original
+                share = math.exp(min(height, 0.0) + found.log_mass(image.family) - found.log_total)
+                shares[image.mirror] = max(share, shares.get(image.mirror, 0.0))
+        return list(shares.values())
+
+
+def _best_inside(explorer: Explorer, X: Array, log_joint: Array) -> Indices:
+    """Indices of X (N, D) in the bulk of an explorer's q where ℓ > 0, those of most ℓπ first."""
+    near = np.linalg.norm(explorer.frame.whiten(X), axis=1) < math.sqrt(X.shape[1]) + 1.0
+    inside = np.flatnonzero(near & np.isfinite(log_joint))
+    return np.asarray(inside[np.argsort(-log_joint[inside])])
+
+
+def _is_near(explorer: Explorer, x: Array, X: Array) -> Mask:
+    """Which of X (N, D) lie within half an sd of q of x (D,)."""
+    frame = explorer.frame
+    return np.asarray(np.linalg.norm(frame.whiten(X) - frame.whiten(x[None, :]), axis=1) <= AWAY)
+
+
+def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
+    """Images of CHECKS points of the same region, or nothing where there are not so many.
+
+    None is close to its best point, which has answered, nor to its own image, which would prove nothing.
+    """
+    inside = _best_inside(image.explorer, X, log_joint)
+    inside = inside[~_is_near(image.explorer, image.mirror.inverse.image(image.x), X[inside])]
+    moved = image.explorer.frame.whiten(image.mirror.image(X[inside])) - image.explorer.frame.whiten(X[inside])
+    inside = inside[np.linalg.norm(moved, axis=1) > AWAY]
+    if len(inside) < CHECKS:
+        return []
+    chosen = inside[np.linspace(0, len(inside) - 1, CHECKS).astype(np.intp)]
+    return [dataclasses.replace(image, x=image.mirror.image(X[i]), log_original=float(log_joint[i])) for i in chosen]

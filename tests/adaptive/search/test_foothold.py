@@ -1,0 +1,81 @@
+"""Where nearly all of the prior is infeasible: the first feasible points are held on to, and a guess says so."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import wsabi
+from wsabi.adaptive.search.search import Search
+from wsabi.priors import Gaussian
+
+LOW, HIGH = 0.6, 0.9  # of both coordinates: 0.8 % of the prior
+
+
+def boxed(x: np.ndarray) -> float:
+    """Constant in a small box, zero outside: log Z is twice the log of one interval's prior mass."""
+    return 0.0 if np.all((x > LOW) & (x < HIGH)) else -math.inf
+
+
+def a_search() -> Search:
+    """A look whose design has been handed out, with nothing to fit a surrogate to."""
+    search = Search(Gaussian(np.zeros(2)), np.random.default_rng(0), first=True)
+    search.design = []
+    return search
+
+
+def draws(search: Search, n: int) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    nothing = np.empty((0, 2))
+    return np.array([search.next_point(nothing, nothing, rng) for _ in range(n)])
+
+
+def test_the_foothold_is_the_best_feasible_point_and_the_nearest_infeasible_one_is_its_reach() -> None:
+    search = a_search()
+    X = np.array([[2.0, 0.0], [0.5, 0.0], [0.5, 0.3], [-2.0, 0.0]])
+    search.find_foothold(X, np.array([-1.0, 0.0, -math.inf, -math.inf]))
+    assert search.foothold is not None
+    assert np.array_equal(search.foothold[0], X[1])
+    assert search.foothold[1] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("log_l", [[-math.inf] * 3, [0.0, -1.0, -2.0]])
+def test_there_is_no_foothold_where_all_points_are_of_one_kind(log_l: list[float]) -> None:
+    search = a_search()
+    search.find_foothold(np.zeros((3, 2)), np.array(log_l))
+    assert search.foothold is None
+
+
+def test_every_other_point_is_drawn_round_the_foothold() -> None:
+    """At 0.05 from it lie half of 400 draws; the prior puts one in a thousand there. Fewer than 150: 3e-7."""
+    search = a_search()
+    search.foothold = np.array([1.0, 1.0]), 0.01
+    near = np.linalg.norm(draws(search, 400) - 1.0, axis=1) < 0.05
+    assert 150 < np.sum(near) < 250
+    search.foothold = None
+    assert np.sum(np.linalg.norm(draws(search, 400) - 1.0, axis=1) < 0.05) < 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_prior_of_which_a_hundredth_is_feasible(seed: int) -> None:
+    """Before there was a foothold, 400 evaluations met three feasible points, and one of three runs was 19 nats off."""
+    truth = 2.0 * math.log(ndtr(HIGH) - ndtr(LOW))
+    result = wsabi.integrate(boxed, wsabi.Gaussian([0.0, 0.0]), budget=400, rng=seed, tol=0)
+    assert np.isfinite(result.log_likelihoods).sum() > 50
+    assert result.certificate is not None
+    assert abs(result.log_z - truth) < 3.0 * result.log_z_std
+    assert result.log_z_std < 1.0  # a flat box is what neither surrogate can have: seeds 0 to 5 claim 0.3 to 0.75
+
+
+def test_a_few_feasible_points_are_no_ground_for_a_small_claim() -> None:
+    """Plain WSABI from two finite values claims what its kernel says; the user is told no less than 1/√2."""
+    integrator = wsabi.Integrator(wsabi.Gaussian([0.0, 0.0]), rng=0)
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    integrator.tell(X, np.append([0.0, -0.1], np.full(38, -math.inf)))
+    result = integrator.result()
+    assert result.certificate is None
+    assert result.log_z_std >= math.sqrt(0.5)
+    assert any("too few to search for modes" in text for text in result.warnings)

@@ -1,0 +1,252 @@
+"""Mirrors read off two regions, halves of what is reversed, and descriptions: over all signed permutations."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.symmetry.group import ALIKE, Mirror, _halves, close_to, connecting, group_of, suggested_by
+
+Kinds = tuple[int, ...]
+
+
+@st.composite
+def mirrors_within(draw: st.DrawFn, kinds: Kinds) -> Mirror:
+    """Any signed permutation that exchanges parameters of one kind only, but for the identity."""
+    order = list(range(len(kinds)))
+    for kind in set(kinds):
+        axes = [d for d, other in enumerate(kinds) if other == kind]
+        for d, other in zip(axes, draw(st.permutations(axes)), strict=True):
+            order[d] = other
+    signs = draw(st.lists(st.sampled_from([-1, 1]), min_size=len(kinds), max_size=len(kinds)))
+    if order == sorted(order) and min(signs) > 0:
+        signs[0] = -1
+    return Mirror(tuple(order), tuple(signs))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Kinds, Frame, Mirror, Mirror]:
+    """Kinds, a frame with means of distinct size and slanting axes, and two mirrors within the kinds."""
+    dim = draw(st.integers(1, 6))
+    kinds = tuple(draw(st.lists(st.integers(0, 2), min_size=dim, max_size=dim)))
+    frame = a_frame(dim, draw(st.integers(0, 2**16)), spacing=draw(st.sampled_from([0.3, 1.0, 30.0])))
+    return kinds, frame, draw(mirrors_within(kinds)), draw(mirrors_within(kinds))
+
+
+def a_frame(dim: int, seed: int, spacing: float) -> Frame:
+    """Widths about one, and means ``spacing`` apart in size, in any order and of either sign, from one width on."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((dim, dim))
+    cov = A @ A.T + 0.5 * np.eye(dim)
+    widths = np.sqrt(np.diag(cov))
+    sizes = 1.0 + spacing * (1.0 + rng.permutation(dim))
+    return Frame.of(sizes * rng.choice([-1.0, 1.0], dim), cov / np.outer(widths, widths))
+
+
+# -- the mirror that connects two regions -----------------------------------------------------------------------------
+
+
+@given(worlds())
+def test_the_mirror_that_made_an_image_is_recovered(world: tuple[Kinds, Frame, Mirror, Mirror]) -> None:
+    """Means of distinct size leave no other match; its signs are those of the means. Backwards it is the inverse."""
+    kinds, frame, mirror, _ = world
+    assert connecting(frame, mirror.image_of(frame), kinds) == mirror
+    assert connecting(mirror.image_of(frame), frame, kinds) == mirror.inverse
+
+
+@given(worlds())
+def test_one_image_after_the_other_is_connected_by_the_product(world: tuple[Kinds, Frame, Mirror, Mirror]) -> None:
+    """And the mirrors between any two images of a group are in it."""
+    kinds, frame, first, second = world
+    product, identity = second.after(first), Mirror.of(len(kinds))
+    found = connecting(frame, second.image_of(first.image_of(frame)), kinds)
+    assert (identity if found is None else found) == product
+    group = group_of([first], 100)
+    images = [frame, *(mirror.image_of(frame) for mirror in group[:4])]
+    assert {connecting(a, b, kinds) for a in images for b in images} <= {*group, None}
+
+
+@given(worlds(), st.integers(0, 2**16))
+def test_regions_known_from_other_data_are_connected_too(world: tuple[Kinds, Frame, Mirror, Mirror], seed: int) -> None:
+    """Off by a tenth of a width in the means and a tenth in the widths: means further apart than that tell."""
+    kinds, _, mirror, _ = world
+    frame = a_frame(len(kinds), seed, spacing=1.0)
+    rng = np.random.default_rng(seed)
+    image = mirror.image_of(frame)
+    off = np.exp(0.1 * rng.uniform(-1.0, 1.0, len(kinds)))
+    blurred = Frame.of(image.mean + 0.1 * rng.uniform(-1.0, 1.0, len(kinds)), image.cov * np.outer(off, off))
+    # A match with another axis costs (1 − 0.2)/√2 at least, on two axes or more; the right one 0.2 at most.
+    assert connecting(frame, blurred, kinds) == mirror
+
+
+@given(worlds())
+def test_regions_that_differ_are_not_connected(world: tuple[Kinds, Frame, Mirror, Mirror]) -> None:
+    """One mean too far out, one width too large, each by more than ALIKE: whatever the match, one axis has none."""
+    kinds, frame, mirror, _ = world
+    image = mirror.image_of(frame)
+    farthest = int(np.argmax(np.abs(image.mean)))
+    moved = image.mean.copy()
+    moved[farthest] *= 1.0 + 1.01 * ALIKE * np.sqrt(2.0) / np.abs(moved[farthest])  # in widths of the two together
+    assert connecting(frame, Frame(moved, image.axes, image.widths), kinds) is None
+    wider = np.ones(len(kinds))
+    wider[farthest] = np.exp(1.01 * ALIKE)
+    assert connecting(frame, Frame.of(image.mean, image.cov * np.outer(wider, wider)), kinds) is None
+
+
+def test_no_mirror_connects_a_region_with_itself() -> None:
+    frame = a_frame(3, 0, 1.0)
+    assert connecting(frame, frame, (0, 0, 0)) is None
+
+
+def test_only_like_is_matched_with_like() -> None:
+    """Parameters of two kinds are never exchanged: where each by itself is not alike, there is no mirror."""
+    swap = Mirror.of(2, ((0, 1),))
+    for size, expected in ((4.0, None), (1.6, Mirror.of(2, reversed_axes=[0, 1]))):
+        frame = Frame.of(np.array([1.5, -size]), np.eye(2))
+        assert connecting(frame, swap.image_of(frame), (0, 0)) == swap
+        assert connecting(frame, swap.image_of(frame), (0, 1)) == expected
+
+
+def test_a_small_mean_has_a_sign_where_correlations_have_none() -> None:
+    frame = Frame.of(np.array([3.0, 0.9]), np.eye(2))
+    reversed_all = Mirror.of(2, reversed_axes=[0, 1])
+    assert connecting(frame, reversed_all.image_of(frame), (0, 0)) == reversed_all
+
+
+def test_signs_are_settled_by_those_that_are_settled_before() -> None:
+    """The first two means are zero and go together; only the first is correlated with the third, whose sign is sure."""
+    cov = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.0], [0.3, 0.0, 1.0]])
+    frame = Frame.of(np.array([0.0, 0.0, 3.0]), cov)
+    both = Mirror.of(3, reversed_axes=[0, 1])
+    assert connecting(frame, both.image_of(frame), (0, 1, 2)) == both
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("signs", list(product((-1, 1), repeat=3)))
+def test_where_a_mean_is_zero_its_correlations_decide(
+    axis: int, order: tuple[int, ...], signs: tuple[int, ...]
+) -> None:
+    """Reversed with or without it, the image has the same mean; a weight and its offset keep their correlation."""
+    mean = np.array([2.0, -3.0, 4.5])
+    mean[axis] = 0.0
+    cov = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, 0.3], [-0.2, 0.3, 1.0]])
+    mirror, frame = Mirror(order, signs), Frame.of(mean, cov)
+    image = mirror.image_of(frame)
+    expected = None if mirror == Mirror.of(3) else mirror
+    assert connecting(frame, image, (0, 0, 0)) == expected
+    # A mean a tenth of a width off zero, whatever its sign, is no reason to think otherwise.
+    aside = Frame.of(mean + 0.1 * np.eye(3)[axis], cov)
+    for shift in (-0.1, 0.1):
+        shifted = Frame(image.mean + shift * np.eye(3)[order.index(axis)], image.axes, image.widths)
+        assert connecting(aside, shifted, (0, 0, 0)) == expected
+
+
+# -- halves -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 6), st.integers(0, 2**16))
+def test_halves_are_the_first_of_two_components(half: int, seed: int) -> None:
+    """Each of half the axes, no two the same, and the rest in the same layout: stretch by stretch it comes after."""
+    axes = sorted(np.random.default_rng(seed).choice(20, 2 * half, replace=False).tolist())
+    halves, n_lengths = _halves(axes), []
+    assert len({tuple(part) for part in halves}) == len(halves) == 2 ** (half - 1)  # the ways to cut it in stretches
+    for part in halves:
+        rest = [d for d in axes if d not in part]
+        assert len(part) == len(set(part)) == len(rest) == half
+        assert set(part) <= set(axes)
+        # The kth parameter of the one lies as far before the kth of the other as its stretch is long.
+        ahead = [axes.index(b) - axes.index(a) for a, b in zip(part, rest, strict=True)]
+        assert min(ahead) > 0
+        at, lengths = 0, []
+        while at < half:
+            assert set(ahead[at : at + ahead[at]]) == {ahead[at]}
+            lengths.append(ahead[at])
+            at += ahead[at]
+        assert sum(lengths) == half
+        n_lengths.append(len(set(lengths)))
+    assert halves[0] == axes[:half]
+    assert n_lengths == sorted(n_lengths)  # stretches of equal length come first
+
+
+def test_halves_of_a_network_of_two_units() -> None:
+    """Weights of either unit, then their offsets; all in a row; by turns: equal stretches first."""
+    assert _halves(range(4)) == [[0, 1], [0, 2]]
+    assert _halves(range(6)) == [[0, 1, 2], [0, 2, 4], [0, 2, 3], [0, 1, 4]]
+    assert _halves([3, 5, 6, 9]) == [[3, 5], [3, 6]]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 13, 14])
+def test_there_are_no_halves_of_an_odd_number_nor_too_many(n: int) -> None:
+    """Of two axes the parts are the axes themselves, which come anyway; beyond twelve there are too many ways."""
+    assert _halves(range(n)) == []
+
+
+@given(worlds())
+def test_what_a_symmetry_suggests_is_a_mirror(world: tuple[Kinds, Frame, Mirror, Mirror]) -> None:
+    """Whatever the symmetry, cycles among them: signed permutations of as many parameters, never the identity."""
+    kinds, _, mirror, _ = world
+    for other in [*suggested_by(mirror), *close_to(mirror)]:
+        assert sorted(other.order) == list(range(len(kinds)))
+        assert set(other.signs) <= {-1, 1}
+        assert other != Mirror.of(len(kinds))
+
+
+# -- in words ---------------------------------------------------------------------------------------------------------
+
+
+def mirror_from(text: str, names: list[str]) -> Mirror:
+    """The mirror that a description speaks of: "a -> -b" makes b of a, reversed."""
+    order, signs = list(range(len(names))), [1] * len(names)
+
+    def make(target: str, source: int) -> None:
+        d = names.index(target.removeprefix("-"))
+        order[d], signs[d] = source, -1 if target.startswith("-") else 1
+
+    for part in text.split(", ") if text else []:
+        if part.endswith(" reversed"):
+            signs[names.index(part.removesuffix(" reversed"))] = -1
+        elif " <-> " in part:
+            one, other = part.split(" <-> ")
+            make(other, names.index(one))
+            make(("-" if other.startswith("-") else "") + one, names.index(other.removeprefix("-")))
+        else:
+            source, target = part.split(" -> ")
+            make(target, names.index(source))
+    return Mirror(tuple(order), tuple(signs))
+
+
+@given(worlds())
+def test_a_description_says_all_there_is(world: tuple[Kinds, Frame, Mirror, Mirror]) -> None:
+    kinds, _, mirror, _ = world
+    names = list("ABCDEF"[: len(kinds)])  # none of which is in "reversed"
+    text = mirror.described(names)
+    assert mirror_from(text, names) == mirror
+    still = [d for d, other in enumerate(mirror.order) if d == other and mirror.signs[d] > 0]
+    assert not any(names[d] in text for d in still)
+
+
+@pytest.mark.parametrize(
+    ("mirror", "text"),
+    [
+        (Mirror.of(4), ""),
+        (Mirror.of(4, ((0, 2),), [3]), "w <-> y, z reversed"),
+        (Mirror((2, 1, 0, 3), (-1, 1, -1, 1)), "w <-> -y"),
+        (Mirror((2, 1, 0, 3), (1, 1, -1, 1)), "y -> w, w -> -y"),  # a quarter turn
+        (Mirror((1, 2, 0, 3), (1, -1, 1, -1)), "x -> w, y -> -x, w -> y, z reversed"),
+    ],
+)
+def test_descriptions(mirror: Mirror, text: str) -> None:
+    assert mirror.described("wxyz") == text
+
+
+def test_longer_cycles_are_no_swaps() -> None:
+    assert Mirror((1, 2, 0), (1, 1, 1)).swaps == ()
+    assert Mirror((1, 0, 3, 4, 2), (1, 1, 1, -1, 1)).swaps == ((0, 1),)
+    assert_array_equal(Mirror((1, 2, 0), (1, 1, 1)).image(np.arange(3.0)), [1.0, 2.0, 0.0])
