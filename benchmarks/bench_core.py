@@ -28,7 +28,7 @@ from benchmarks.gmm_runs import (
 )
 from benchmarks.measuring import Options, Reference, Row, options, print_table, print_targets, save, spread
 from wsabi.baselines import simple_monte_carlo
-from wsabi.loop import Progress
+from wsabi.run import Progress
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 
 import wsabi
 from benchmarks.measuring import Reference
-from wsabi.loop import Progress
 from wsabi.problems import Problem, gmm
+from wsabi.run import Progress
 from wsabi.settings import Method
 
 __all__ = ["WrongAnswer", "WsabiRun", "likelihood_seconds", "monte_carlo_errors", "run_wsabi"]

@@ -173,7 +173,7 @@ def test_main_runs_the_app(monkeypatch, capsys):
 
 def test_the_live_table_says_that_there_is_no_estimate_yet() -> None:
     from wsabi.cli.demo import LiveTable
-    from wsabi.loop import Progress
+    from wsabi.run import Progress
 
     table = LiveTable(20, -1.0, every=1)
     table(Progress(1, 20, 0.1, math.nan, math.nan))

@@ -15,8 +15,8 @@ from scipy import stats
 import wsabi
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import LikelihoodError
-from wsabi.loop import Progress
 from wsabi.result import Result
+from wsabi.run import Progress
 
 pytestmark = pytest.mark.sensitive
 

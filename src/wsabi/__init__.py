@@ -2,7 +2,8 @@
 
 from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.loop import Integrator, integrate
+from wsabi.integrate import integrate
+from wsabi.integrator import Integrator
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
 from wsabi.settings import Settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from wsabi._core.checks import whole_number
 from wsabi.gp.kernel import SquaredExponential
 
 __all__ = ["Acquisition", "MeasureChoice", "Method", "Refit", "Search", "Settings"]
@@ -70,9 +71,8 @@ class Settings:
             )
         if self.initial is not None and self.measure == "adaptive":
             raise ValueError("initial needs measure='prior': the adaptive measure begins with a design of its own.")
-        whole = isinstance(self.initial, int) and not isinstance(self.initial, bool)
-        if self.initial is not None and not (whole and self.initial >= 1):
-            raise ValueError(f"initial must be a whole number, at least 1; got {self.initial!r}.")
+        if self.initial is not None:
+            object.__setattr__(self, "initial", whole_number("initial", self.initial))
 
     @property
     def check_share(self) -> float:

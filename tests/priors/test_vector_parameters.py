@@ -13,7 +13,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.errors import LikelihoodError
-from wsabi.evaluate import evaluator, gradient_evaluator
+from wsabi.likelihood import evaluator, gradient_evaluator
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Independent, LogDensity, as_prior
 from wsabi.priors.chart import chart

@@ -1,4 +1,4 @@
-"""Checks of what the user gives for a measure: vectors, bounds and names, with errors that name the argument."""
+"""Checks of what the user gives: vectors, bounds, names and whole numbers, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabi._core.types import Array, ArrayLike
 
-__all__ = ["box_bounds", "checked_names", "vector"]
+__all__ = ["box_bounds", "checked_names", "vector", "whole_number"]
 
 
 def vector(value: ArrayLike, argument: str) -> Array:
@@ -43,3 +43,20 @@ def box_bounds(low: ArrayLike, high: ArrayLike) -> tuple[Array, Array]:
     if not np.all(low_ < high_):
         raise ValueError(f"low must be below high in every dimension; got low={low_}, high={high_}.")
     return low_, high_
+
+
+def whole_number(name: str, value: object, least: int = 1, *, wanted: str = "whole number") -> int:
+    """``value`` as an int if it is a whole number, at least ``least``; an error naming the argument otherwise.
+
+    A float such as 1e3 counts as whole; 1000.5, NaN, infinity, text and booleans do not. ``wanted`` is what the error
+    asks for.
+
+    Examples
+    --------
+    >>> whole_number("batch", 1e3)
+    1000
+    """
+    whole = int(value) if isinstance(value, float | np.floating) and float(value).is_integer() else value
+    if isinstance(whole, bool) or not isinstance(whole, int | np.integer) or whole < least:
+        raise ValueError(f"{name} must be a {wanted}, at least {least}; got {value!r}.")
+    return int(whole)

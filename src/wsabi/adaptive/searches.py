@@ -16,9 +16,9 @@ from wsabi.adaptive.search.ascent import Slope, Summit, climb
 from wsabi.adaptive.search.regions_found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
 from wsabi.adaptive.search.search import Search, look_limit
 from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS
 from wsabi.adaptive.symmetry.proof import Images
 from wsabi.errors import NumericalError
-from wsabi.limits import MANY_DIMENSIONS
 from wsabi.priors import Measure
 from wsabi.result import Look, Outcome, Start
 

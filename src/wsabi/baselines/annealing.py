@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from wsabi._core.checks import whole_number
 from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
-from wsabi.baselines.recording import Callback, Run, Summary, whole_number
+from wsabi.baselines.recording import Callback, Run, Summary
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Gaussian, Measure
 from wsabi.result import ModelBelief, Result
@@ -92,11 +93,11 @@ def annealed_importance_sampling(
         raise ValueError(f"start_scale must lie in (0, 1], in standard deviations of the prior; got {start_scale}.")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be positive, in standard deviations of the prior, or None; got {step}.")
-    moves = whole_number(steps_per_temperature, "steps_per_temperature")
-    wanted = None if n_temperatures is None else whole_number(n_temperatures, "n_temperatures")
+    moves = whole_number("steps_per_temperature", steps_per_temperature)
+    wanted = None if n_temperatures is None else whole_number("n_temperatures", n_temperatures)
     plan = _plan(run.budget, wanted, moves, tuned=step is None)
     path = _Path(run, as_generator(rng), start_scale, moves)
-    return run.complete(_Annealing(run, path, plan, spacing, step, whole_number(batch, "batch")))
+    return run.complete(_Annealing(run, path, plan, spacing, step, whole_number("batch", batch)))
 
 
 def temperature_ladder(n: int, spacing: Spacing, first: float) -> Array:

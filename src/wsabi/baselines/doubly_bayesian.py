@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from wsabi._core.checks import whole_number
 from wsabi._core.linalg import JITTER, solve_lower, solve_upper
 from wsabi._core.logspace import safe_log
 from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.doubly_bayesian_model import DoublyBayesianModel, inverse_log_transform
-from wsabi.baselines.recording import Callback, Run, Summary, whole_number
+from wsabi.baselines.recording import Callback, Run, Summary
 from wsabi.gp.exact import GP
 from wsabi.posterior.closed_form import Posterior
 from wsabi.priors import Bounded
@@ -81,9 +82,9 @@ def bbq(
     if isinstance(measure, Bounded):
         raise TypeError("the base measure of BBQ is a Gaussian or a mixture.")
     generator = as_generator(rng)
-    size = 20 * (measure.dim + 1) if n_candidates is None else whole_number(n_candidates, "n_candidates")
+    size = 20 * (measure.dim + 1) if n_candidates is None else whole_number("n_candidates", n_candidates)
     model = DoublyBayesianModel(measure, size, generator)
-    return run.complete(_ActiveQuadrature(run, model, whole_number(n_lookahead, "n_lookahead"), generator))
+    return run.complete(_ActiveQuadrature(run, model, whole_number("n_lookahead", n_lookahead), generator))
 
 
 class _ActiveQuadrature:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from wsabi._core.checks import whole_number
 from wsabi._core.types import Seed, as_generator
 from wsabi.baselines.log_moments import LogMoments
-from wsabi.baselines.recording import Callback, Run, Summary, whole_number
+from wsabi.baselines.recording import Callback, Run, Summary
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.result import ModelBelief, Result
 
@@ -51,7 +52,7 @@ def simple_monte_carlo(
         log_likelihood, prior, method="simple-monte-carlo", budget=budget, vectorized=vectorized,
         max_seconds=max_seconds, callback=callback,
     )  # fmt: skip
-    return run.complete(_SimpleMonteCarlo(run, as_generator(rng), whole_number(batch, "batch")))
+    return run.complete(_SimpleMonteCarlo(run, as_generator(rng), whole_number("batch", batch)))
 
 
 class _SimpleMonteCarlo:

@@ -10,19 +10,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from wsabi import limits
+from wsabi._core.checks import whole_number
 from wsabi._core.types import Array
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError
-from wsabi.evaluate import evaluator
 from wsabi.gp.fit import FitRecord
-from wsabi.loop import Progress
+from wsabi.likelihood import evaluator
 from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import as_prior
 from wsabi.priors.chart import chart
 from wsabi.result import ModelBelief, Reason, Record, Result
+from wsabi.run import Progress
 
-__all__ = ["Callback", "Estimator", "OutOfTime", "Run", "Summary", "whole_number"]
+__all__ = ["Callback", "Estimator", "OutOfTime", "Run", "Summary"]
 
 Callback = Callable[[Progress], object]
 
@@ -55,11 +55,6 @@ class Estimator(Protocol):
         """The outcome from every evaluation of the run, even of a batch that was cut short; None without mass."""
 
 
-def whole_number(value: object, argument: str, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``, or an error naming the argument."""
-    return limits.whole_number(argument, value, least)
-
-
 class Run:
     """Evaluations of one log-likelihood under one prior, up to a budget and a deadline.
 
@@ -88,7 +83,7 @@ class Run:
     ) -> None:
         self._started = time.perf_counter()
         self.method = method
-        self.budget = whole_number(budget, "budget")
+        self.budget = whole_number("budget", budget)
         if max_seconds is not None and not max_seconds > 0.0:
             raise ValueError(f"max_seconds must be positive; got {max_seconds}.")
         self._deadline = math.inf if max_seconds is None else self._started + max_seconds

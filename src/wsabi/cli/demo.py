@@ -11,7 +11,7 @@ from rich.table import Table
 
 import wsabi
 from wsabi import problems
-from wsabi.loop import Progress as State
+from wsabi.run import Progress as State
 
 __all__ = ["LiveTable", "comparison", "run_demo"]
 

@@ -1,7 +1,7 @@
 """One warped GP under one fixed measure, growing a sample at a time at O(N²) each.
 
 :class:`SequentialModel` is the mutable part of the method: data in, next points and moments of Z out. It knows nothing
-of the user's coordinates, budgets or likelihood; :mod:`wsabi.loop` does.
+of the user's coordinates, budgets or likelihood; :mod:`wsabi.integrator` does.
 """
 
 from __future__ import annotations

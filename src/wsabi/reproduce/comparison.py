@@ -11,13 +11,14 @@ import numpy as np
 
 from wsabi import baselines
 from wsabi.errors import NumericalError
-from wsabi.loop import Progress, integrate
+from wsabi.integrate import integrate
 from wsabi.plots import LABELS, Line
 from wsabi.priors import Gaussian
 from wsabi.problems import Problem
 from wsabi.reproduce.curves import Table, Trace, at_times, common_times
 from wsabi.reproduce.experiment import Plan
 from wsabi.result import Record, Result
+from wsabi.run import Progress
 from wsabi.settings import Method, Settings
 
 __all__ = ["Contest", "compare", "failures", "group", "median_line", "paper_settings", "summary_table"]

@@ -21,11 +21,17 @@ from wsabi._core.types import Array, Indices
 from wsabi.adaptive.search.variance_reduction import relative_variance, relief
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.interactions import LEAST_DIMENSION
-from wsabi.adaptive.surrogate.model import STEPS, LogSurrogate, Trend, fit_log_surrogate
+from wsabi.adaptive.surrogate.model import (
+    MANY_DIMENSIONS,
+    STEPS,
+    LogSurrogate,
+    Trend,
+    fit_log_surrogate,
+    n_coefficients,
+)
 from wsabi.adaptive.surrogate.students import Students, truncated
 from wsabi.errors import NumericalError
 from wsabi.gp.feasibility import Border, fit_border
-from wsabi.limits import MANY_DIMENSIONS, n_coefficients
 from wsabi.priors import Measure
 
 __all__ = ["RESOLUTION", "Explorer", "total_log_mass"]

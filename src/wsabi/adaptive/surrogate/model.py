@@ -29,7 +29,7 @@ from wsabi._core.types import Array, Indices
 from wsabi.adaptive.surrogate.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
 from wsabi.errors import NumericalError
 
-__all__ = ["STEPS", "LogSurrogate", "Theta", "Trend", "fit_log_surrogate"]
+__all__ = ["MANY_DIMENSIONS", "STEPS", "LogSurrogate", "Theta", "Trend", "fit_log_surrogate", "n_coefficients"]
 
 # Relative to the mean diagonal of the kernel matrix; see JITTER in _core/linalg. Values of hundreds of nats make that
 # diagonal 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth
@@ -39,6 +39,15 @@ STEPS = 20  # of the search for θ, which goes on from where it was left as the 
 Side = tuple[float, float, float, float]  # log h, log a, c, log s of one parameter's axis
 OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
 SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
+
+# Number of dimensions above which the sizes of the surrogates follow the number of coefficients of a
+# quadratic. Up to 20 dimensions there are at most 231 of them, and the fixed sizes are enough.
+MANY_DIMENSIONS = 20
+
+
+def n_coefficients(dim: int) -> int:
+    """Number of coefficients of a quadratic in ``dim`` dimensions, (D + 1)(D + 2)/2."""
+    return (dim + 1) * (dim + 2) // 2
 
 
 @dataclass(frozen=True)

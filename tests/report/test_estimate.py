@@ -17,13 +17,13 @@ from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.search.regions_found import Found
 from wsabi.adaptive.searches import Lookout
 from wsabi.adaptive.symmetry.group import Mirror
-from wsabi.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.gp.fit import LOG_BOUND, FitRecord
 from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import chart
 from wsabi.quadrature.wsabi import SequentialModel
-from wsabi.remarks import Remarks, remarks_on
+from wsabi.report.estimate import Estimate, concluded, estimate_of, posterior_of
+from wsabi.report.warnings import Remarks, remarks_on
 from wsabi.result import Certificate, Look, ModelBelief
 
 MEASURE = wsabi.Gaussian([0.0, 0.0])

@@ -14,7 +14,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.errors import LikelihoodError
-from wsabi.evaluate import bad_values, evaluator, likelihood_hint
+from wsabi.likelihood import bad_values, evaluator, likelihood_hint
 from wsabi.priors.chart import chart
 
 X = np.array([[0.5, 1.0], [-2.0, 3.0], [0.25, -1.0]])

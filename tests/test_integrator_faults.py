@@ -13,10 +13,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import wsabi
-from wsabi.limits import default_budget
-from wsabi.loop import Progress
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Result
+from wsabi.run import Progress, default_budget
 
 PLAIN = wsabi.Settings(measure="prior")
 PRIOR = wsabi.Gaussian([0.0, 0.0])

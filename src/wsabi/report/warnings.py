@@ -16,12 +16,12 @@ from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
 from wsabi.adaptive.check.combine import MAX_TAIL, MIN_POINTS
 from wsabi.adaptive.engine import AdaptiveModel
-from wsabi.estimate import Estimate, Model
-from wsabi.evaluate import likelihood_hint
 from wsabi.gp.fit import LOG_BOUND
+from wsabi.likelihood import likelihood_hint
 from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.report.estimate import Estimate, Model
 
 __all__ = ["Remarks", "remarks_on"]
 

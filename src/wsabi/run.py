@@ -1,32 +1,55 @@
-"""How far a run may go: its budget, time, batch and tolerance, checked at the door."""
+"""A run: how far it may go, checked at the door, and what a callback sees of it."""
 
 from __future__ import annotations
 
 import math
+import time
+from dataclasses import dataclass
 
 import numpy as np
 
+from wsabi._core.checks import whole_number
+from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, n_coefficients
+
 __all__ = [
     "DEFAULT_TOL",
-    "MANY_DIMENSIONS",
+    "Deadline",
+    "Progress",
+    "TimeUp",
     "checked_budget",
     "checked_tol",
     "default_budget",
-    "n_coefficients",
     "too_few_evaluations",
-    "whole_number",
 ]
 
 DEFAULT_TOL = 0.05  # of log Z: far below the factor of three that moves anyone's judgement of two models
 
-# Number of dimensions above which the sizes of the adaptive engine's surrogates follow the number of coefficients of a
-# quadratic. Up to 20 dimensions there are at most 231 of them, and the fixed sizes are enough.
-MANY_DIMENSIONS = 20
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each evaluation; ``log_z`` and ``log_z_std`` are those of the last record."""
+
+    n_evals: int
+    budget: int
+    seconds: float
+    log_z: float
+    log_z_std: float
 
 
-def n_coefficients(dim: int) -> int:
-    """Number of coefficients of a quadratic in ``dim`` dimensions, (D + 1)(D + 2)/2."""
-    return (dim + 1) * (dim + 2) // 2
+class TimeUp(Exception):
+    """The seconds for this run are used up."""
+
+
+class Deadline:
+    """The moment, ``max_seconds`` after it is built, from which on :meth:`check` raises; never where that is None."""
+
+    def __init__(self, max_seconds: float | None) -> None:
+        self._at = math.inf if max_seconds is None else time.perf_counter() + max_seconds
+
+    def check(self) -> None:
+        """Raise :class:`TimeUp` if the moment has passed."""
+        if time.perf_counter() >= self._at:
+            raise TimeUp
 
 
 def too_few_evaluations(dim: int, budget: int) -> str | None:
@@ -54,27 +77,6 @@ def default_budget(dim: int, *, adaptive: bool) -> int:
     return (100 if adaptive else 50) * (dim + 2)
 
 
-def whole_number(name: str, value: object, least: int = 1) -> int:
-    """``value`` as an int if it is a whole number, at least ``least``; an error naming the argument otherwise.
-
-    A float such as 1e3 counts as whole; 1000.5, NaN, infinity, text and booleans do not.
-
-    Examples
-    --------
-    >>> whole_number("batch", 1e3)
-    1000
-    """
-    return _whole(name, "whole number", value, least)
-
-
-def _whole(name: str, wanted: str, value: object, least: int = 1) -> int:
-    """``value`` as an int, at least ``least``; ``wanted`` is what the error asks for."""
-    whole = int(value) if isinstance(value, float | np.floating) and float(value).is_integer() else value
-    if isinstance(whole, bool) or not isinstance(whole, int | np.integer) or whole < least:
-        raise ValueError(f"{name} must be a {wanted}, at least {least}; got {value!r}.")
-    return int(whole)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
@@ -92,4 +94,4 @@ def checked_budget(budget: float | None, default: int, max_seconds: float | None
         raise ValueError(f"max_seconds must be a positive number or None; got {max_seconds!r}.")
     if budget is None:
         return default if max_seconds is None else 2**31
-    return _whole("budget", "whole number of evaluations", budget)
+    return whole_number("budget", budget, wanted="whole number of evaluations")

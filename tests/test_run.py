@@ -10,16 +10,10 @@ import numpy as np
 import pytest
 
 import wsabi
+from wsabi._core.checks import whole_number
+from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, n_coefficients
 from wsabi.errors import LikelihoodError
-from wsabi.limits import (
-    MANY_DIMENSIONS,
-    checked_budget,
-    checked_tol,
-    default_budget,
-    n_coefficients,
-    too_few_evaluations,
-    whole_number,
-)
+from wsabi.run import checked_budget, checked_tol, default_budget, too_few_evaluations
 
 
 @pytest.mark.parametrize(
@@ -68,7 +62,7 @@ def test_a_tolerance_is_a_number(tol: Any) -> None:
 def test_a_run_without_a_budget_plans_for_the_usual_one(measure: Any, budget: int) -> None:
     planned = []
 
-    def note(progress: wsabi.loop.Progress) -> None:
+    def note(progress: wsabi.run.Progress) -> None:
         planned.append(progress.budget)
         if progress.n_evals == 12:
             raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.errors import LikelihoodError
-from wsabi.evaluate import checked_slope, evaluator, gradient_evaluator
+from wsabi.likelihood import checked_slope, evaluator, gradient_evaluator
 from wsabi.priors.chart import Chart, chart
 
 # -- in base coordinates ----------------------------------------------------------------------------------------------

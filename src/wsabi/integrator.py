@@ -1,48 +1,42 @@
-"""The loop: :class:`Integrator` (ask, tell, result) and :func:`integrate`."""
+"""The loop: :class:`Integrator` (ask, tell, run, result)."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from wsabi._core.checks import whole_number
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.search.ascent import Slope
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
-from wsabi.estimate import concluded, estimate_of, posterior_of, symmetries_of
-from wsabi.evaluate import bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.limits import DEFAULT_TOL, checked_budget, checked_tol, default_budget, too_few_evaluations, whole_number
+from wsabi.likelihood import bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.posterior.reweigh import reweigh
 from wsabi.priors import LogDensity, as_prior
 from wsabi.priors.chart import Chart, chart
 from wsabi.quadrature.wsabi import SequentialModel
-from wsabi.remarks import Remarks, remarks_on
+from wsabi.report.estimate import concluded, estimate_of, posterior_of, symmetries_of
+from wsabi.report.warnings import Remarks, remarks_on
 from wsabi.result import Reason, Record, Result
+from wsabi.run import (
+    DEFAULT_TOL,
+    Deadline,
+    Progress,
+    TimeUp,
+    checked_budget,
+    checked_tol,
+    default_budget,
+    too_few_evaluations,
+)
 from wsabi.settings import Settings
 
-__all__ = ["Integrator", "Progress", "integrate"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback sees after each evaluation; ``log_z`` and ``log_z_std`` are those of the last record."""
-
-    n_evals: int
-    budget: int
-    seconds: float
-    log_z: float
-    log_z_std: float
-
-
-class _TimeUpError(Exception):
-    """The seconds for this run are used up."""
+__all__ = ["Integrator"]
 
 
 class Integrator:
@@ -306,7 +300,7 @@ class Integrator:
     ) -> Result:
         """Evaluate ``log_likelihood`` at up to ``budget`` further points; call again to go on where it stopped.
 
-        See :func:`integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
+        See :func:`wsabi.integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
         result = self._run(
             log_likelihood,
@@ -344,13 +338,12 @@ class Integrator:
             if too_few is not None:
                 announce([too_few], stacklevel=4)
         evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
-        deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
+        deadline = Deadline(max_seconds)
 
         def report() -> None:
             if callback is not None:
                 callback(self._progress(total))
-            if time.perf_counter() >= deadline:
-                raise _TimeUpError
+            deadline.check()
 
         slope = None if grad is None else self._slope(grad, evaluate, report, vectorized=vectorized)
         reason: Reason = "budget"
@@ -373,7 +366,7 @@ class Integrator:
                     if result is not None:
                         return result
                     next_check = self.n_evals + max(1, self.n_evals // 20)
-        except _TimeUpError:
+        except TimeUp:
             reason = "time"
         except KeyboardInterrupt:
             single_threaded(self._model.recover)()
@@ -468,77 +461,3 @@ def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExpo
         raise ValueError(f"kernel has {kernel.lengthscales.size} length-scales for {space.dim} dimensions.")
     scale = np.ones(space.dim) if space.affine is None else space.affine[1]
     return SquaredExponential(kernel.scale, kernel.lengthscales / scale)
-
-
-def integrate(
-    log_likelihood: Callable[..., Any],
-    prior: Any,
-    *,
-    budget: int | None = None,
-    max_seconds: float | None = None,
-    tol: float | None = None,
-    rng: Seed = None,
-    settings: Settings | None = None,
-    grad: Callable[..., Any] | None = None,
-    vectorized: bool = False,
-    batch: int = 1,
-    start: Result | None = None,
-    callback: Callable[[Progress], object] | None = None,
-) -> Result:
-    """Estimate log Z = log ∫ ℓ(x) π(x) dx.
-
-    Parameters
-    ----------
-    log_likelihood : from one (D,) point to a float, or with ``vectorized`` from (N, D) to (N,). Where the prior is a
-        dict it receives a dict of the same names. −inf is zero likelihood.
-    prior : prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
-    budget : number of evaluations; None is 100(D + 2) under the adaptive measure and 50(D + 2) under others, or no
-        limit where ``max_seconds`` is given.
-    max_seconds : wall-clock limit.
-    tol : stop when log Z is known to this standard deviation; None is 0.05 under the adaptive measure and no limit
-        under the prior, whose claim nothing checks; 0 spends the whole budget.
-    rng : seed, Generator or None.
-    settings : the algorithm's choices.
-    grad : the gradient of ``log_likelihood``, taking what that takes and returning one number for each parameter, (D,)
-        or with ``vectorized`` (N, D), or a dict of the names. Looks for the mass then climb by it, in some tens of
-        evaluations; it is called at those points only, once at each, and the budget does not count it. For the
-        adaptive measure, and any prior but ``Transform``.
-    batch : points chosen at a time, each aware of the others.
-    start : result of an earlier run with the same prior: its evaluations are used, none is repeated.
-    callback : called with a :class:`Progress` after each batch, and in a climb by ``grad`` after each evaluation.
-
-    Raises
-    ------
-    LikelihoodError
-        If the likelihood raises or returns NaN, +inf or a wrong shape, or ``grad`` does or is not its gradient; carries
-        the point and the result so far.
-    NoMassFound
-        If every value is −inf.
-
-    Warns
-    -----
-    EvidenceWarning
-        Once for every entry of ``result.warnings``.
-
-    Examples
-    --------
-    >>> import wsabi
-    >>> result = wsabi.integrate(lambda x: -0.5 * x @ x, wsabi.Gaussian([0.0, 0.0]), budget=40, rng=0)
-    >>> abs(result.log_z + 0.6931) < 1e-2
-    True
-    """
-    integrator = Integrator(prior, settings=settings, rng=rng)
-    if start is not None:
-        integrator.continue_from(start)
-    result = integrator._run(
-        log_likelihood,
-        budget=budget,
-        max_seconds=max_seconds,
-        tol=tol,
-        grad=grad,
-        vectorized=vectorized,
-        batch=batch,
-        callback=callback,
-    )
-    announce(result.warnings)
-    return result

@@ -1,0 +1,90 @@
+"""The door: :func:`integrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wsabi._core.types import Seed
+from wsabi.errors import announce
+from wsabi.integrator import Integrator
+from wsabi.result import Result
+from wsabi.run import Progress
+from wsabi.settings import Settings
+
+__all__ = ["integrate"]
+
+
+def integrate(
+    log_likelihood: Callable[..., Any],
+    prior: Any,
+    *,
+    budget: int | None = None,
+    max_seconds: float | None = None,
+    tol: float | None = None,
+    rng: Seed = None,
+    settings: Settings | None = None,
+    grad: Callable[..., Any] | None = None,
+    vectorized: bool = False,
+    batch: int = 1,
+    start: Result | None = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> Result:
+    """Estimate log Z = log ∫ ℓ(x) π(x) dx.
+
+    Parameters
+    ----------
+    log_likelihood : from one (D,) point to a float, or with ``vectorized`` from (N, D) to (N,). Where the prior is a
+        dict it receives a dict of the same names. −inf is zero likelihood.
+    prior : prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
+    budget : number of evaluations; None is 100(D + 2) under the adaptive measure and 50(D + 2) under others, or no
+        limit where ``max_seconds`` is given.
+    max_seconds : wall-clock limit.
+    tol : stop when log Z is known to this standard deviation; None is 0.05 under the adaptive measure and no limit
+        under the prior, whose claim nothing checks; 0 spends the whole budget.
+    rng : seed, Generator or None.
+    settings : the algorithm's choices.
+    grad : the gradient of ``log_likelihood``, taking what that takes and returning one number for each parameter, (D,)
+        or with ``vectorized`` (N, D), or a dict of the names. Looks for the mass then climb by it, in some tens of
+        evaluations; it is called at those points only, once at each, and the budget does not count it. For the
+        adaptive measure, and any prior but ``Transform``.
+    batch : points chosen at a time, each aware of the others.
+    start : result of an earlier run with the same prior: its evaluations are used, none is repeated.
+    callback : called with a :class:`~wsabi.run.Progress` after each batch, and in a climb by ``grad`` after each
+        evaluation.
+
+    Raises
+    ------
+    LikelihoodError
+        If the likelihood raises or returns NaN, +inf or a wrong shape, or ``grad`` does or is not its gradient; carries
+        the point and the result so far.
+    NoMassFound
+        If every value is −inf.
+
+    Warns
+    -----
+    EvidenceWarning
+        Once for every entry of ``result.warnings``.
+
+    Examples
+    --------
+    >>> import wsabi
+    >>> result = wsabi.integrate(lambda x: -0.5 * x @ x, wsabi.Gaussian([0.0, 0.0]), budget=40, rng=0)
+    >>> abs(result.log_z + 0.6931) < 1e-2
+    True
+    """
+    integrator = Integrator(prior, settings=settings, rng=rng)
+    if start is not None:
+        integrator.continue_from(start)
+    result = integrator._run(
+        log_likelihood,
+        budget=budget,
+        max_seconds=max_seconds,
+        tol=tol,
+        grad=grad,
+        vectorized=vectorized,
+        batch=batch,
+        callback=callback,
+    )
+    announce(result.warnings)
+    return result
