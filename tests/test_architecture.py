@@ -17,20 +17,39 @@ import wsabi
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "wsabi"
 
-# Data flows down this list, so an import may point to the same line or to one above it, never below. A core module not
-# named here has no line of its own: it is judged by what it reaches and by who reaches it.
+# Data flows down these lists, so an import may point to the same line or to one above it, never below, and never in a
+# circle. Every package and every module of the core has a line.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_core",),
-    ("gp", "priors"),
+    ("priors", "gp"),
     ("settings",),
     ("quadrature",),
-    ("posterior",),  # every Result carries a posterior, so the loop that builds it stands below
-    ("adaptive",),  # the adaptive measure: it drives sequential models, and the loop drives it
-    ("loop",),
+    ("posterior",),
+    ("adaptive", "likelihood"),
+    ("report", "run"),
+    ("integrator",),
+    ("integrate",),
 )
-RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
-EDGES = {"adapters", "baselines", "cli", "plots", "reproduce", "runs"}  # they import the core
+# The same inside the default engine, module by module: search and symmetry need each other's.
+ADAPTIVE: tuple[tuple[str, ...], ...] = (
+    ("surrogate.interactions", "surrogate.students"),
+    ("surrogate.model",),
+    ("surrogate.frame",),
+    ("evaluations", "search.ascent", "search.variance_reduction"),
+    ("search.anneal",),
+    ("symmetry.group",),
+    ("regions",),
+    ("search.leads",),
+    ("search.regions_found",),
+    ("search.search", "symmetry.proof"),
+    ("searches",),
+    ("check.crossfit", "check.pareto", "check.proposal"),
+    ("check.combine",),
+    ("engine",),
+)
+EDGES = {"baselines", "cli", "plots", "reproduce"}  # they import the core
+UNRANKED = {*EDGES, "problems", "result"}  # result.py is bare data that anything may build
 USERS_OF_PROBLEMS = {"cli", "reproduce"}
 CORE_NEEDS = {"numpy", "scipy", "cma"}
 OPTIONAL = {"threads.py": {"threadpoolctl"}}  # of use where installed, and nothing is lost but speed where not
@@ -40,6 +59,7 @@ MODERN_RANDOM = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence",
 STATE = {"get_state", "seed", "set_state"}  # not draws: a test may look whether the global state was left alone
 
 Graph = dict[str, set[str]]
+Layers = tuple[tuple[str, ...], ...]
 
 
 def for_types_only(node: ast.AST) -> bool:
@@ -85,6 +105,22 @@ def package_graph(root: Path = PACKAGE) -> Graph:
     return graph
 
 
+def module_graph(root: Path = PACKAGE, inside: str = "") -> Graph:
+    """What each module of a package imports of the others, by dotted names; an __init__ that only lists is none."""
+    folder = root / inside
+    prefix = ".".join([root.name, *([inside] if inside else [])])
+    files = {path: path.relative_to(folder).with_suffix("").parts for path in folder.rglob("*.py")}
+    graph: Graph = {".".join(parts): set() for parts in files.values() if parts[-1] != "__init__"}
+    for path, parts in files.items():
+        if parts[-1] == "__init__":
+            continue
+        names = [name.removeprefix(f"{prefix}.") for name in imports(path, root) if name.startswith(f"{prefix}.")]
+        # ``from a import b`` is seen as a.b: b is a module, or a name in the module a.
+        used = {name if name in graph else name.rpartition(".")[0] for name in names}
+        graph[".".join(parts)] = (used & graph.keys()) - {".".join(parts)}
+    return graph
+
+
 def reachable(graph: Graph, start: str) -> set[str]:
     """All units that importing ``start`` may load. result.py is bare data that anything may build: it ends a path."""
     seen: set[str] = set()
@@ -96,16 +132,17 @@ def reachable(graph: Graph, start: str) -> set[str]:
     return seen
 
 
-def wrong_arrows(graph: Graph) -> list[str]:
-    """The imports, direct or by way of others, that point against the flow of data."""
-    wrong = []
+def wrong_arrows(graph: Graph, layers: Layers = LAYERS) -> list[str]:
+    """The imports, direct or by way of others, that point against the flow of data, and the units without a place."""
+    rank = {name: number for number, layer in enumerate(layers) for name in layer}
+    wrong = [f"{name}: no rank" for name in sorted(graph.keys() - rank.keys() - UNRANKED)]
     for name in sorted(graph.keys() - EDGES - {"problems"}):
         for other in sorted(reachable(graph, name)):
             if other in EDGES:
                 wrong.append(f"{name} -> {other}: the core imports an edge")
             elif other == name:
                 wrong.append(f"{name} -> {other}: a circle")
-            elif RANK.get(other, -1) > RANK.get(name, len(LAYERS)):
+            elif rank.get(other, -1) > rank.get(name, len(layers)):
                 wrong.append(f"{name} -> {other}: against the flow of data")
     users = {name for name, used in graph.items() if "problems" in used}
     wrong += [f"{name} -> problems: for tests, benchmarks and docs" for name in sorted(users - USERS_OF_PROBLEMS)]
@@ -138,9 +175,36 @@ def test_imports_point_back_along_the_flow_of_data():
     assert wrong_arrows(package_graph()) == []
 
 
+def test_imports_inside_the_engine_do_too():
+    assert wrong_arrows(module_graph(inside="adaptive"), ADAPTIVE) == []
+
+
+def test_what_is_ranked_exists():
+    assert {name for layer in LAYERS for name in layer} | UNRANKED == package_graph().keys()
+    assert {name for layer in ADAPTIVE for name in layer} == module_graph(inside="adaptive").keys()
+
+
+def test_no_two_modules_need_each_other():
+    graph = module_graph()
+    assert [name for name in graph if name in reachable(graph, name)] == []
+
+
+def test_no_package_does_more_than_list():
+    """But for the public functions of embeddings and the name of the door: an __init__ has no place in the graphs."""
+    files = [path for path in PACKAGE.rglob("__init__.py") if path.parent.name not in {*UNRANKED, "embeddings"}]
+    code = {path: [node for node in ast.parse(path.read_text("utf-8")).body if is_definition(node)] for path in files}
+    assert [str(path) for path, nodes in code.items() if nodes] == []
+
+
+def is_definition(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.ClassDef)
+
+
 def test_every_import_of_the_package_by_itself_is_seen():
     graph = package_graph()
-    assert {"_core"} <= graph["priors"]  # an empty graph would pass the test above
+    assert graph["priors"] == {"_core", "errors"}  # an empty graph would pass the tests above
+    assert "surrogate.model" in module_graph(inside="adaptive")["surrogate.frame"]
+    assert "_core.types" in module_graph()["priors.gaussian"]
 
 
 @pytest.mark.parametrize(
@@ -149,10 +213,11 @@ def test_every_import_of_the_package_by_itself_is_seen():
         ({"priors": "from wsabi.quadrature import GP", "quadrature": ""}, "priors -> quadrature: against"),
         ({"priors": "from .quadrature import GP", "quadrature": ""}, "priors -> quadrature: against"),
         ({"priors": "def f():\n    from wsabi import quadrature", "quadrature": ""}, "priors -> quadrature: against"),
-        ({"priors": "import wsabi.extra", "extra": "import wsabi.loop", "loop": ""}, "priors -> loop: against"),
-        ({"gp": "import wsabi.quadrature", "quadrature": "import wsabi.gp"}, "quadrature -> quadrature: a circle"),
-        ({"loop": "from wsabi.plots import draw", "plots": ""}, "loop -> plots: the core imports an edge"),
-        ({"loop": "import wsabi.problems", "problems": ""}, "loop -> problems: for tests"),
+        ({"priors": "import wsabi.extra", "extra": "import wsabi.run", "run": ""}, "priors -> run: against"),
+        ({"extra": ""}, "extra: no rank"),
+        ({"gp": "import wsabi.priors", "priors": "import wsabi.gp"}, "gp -> gp: a circle"),
+        ({"run": "from wsabi.plots import draw", "plots": ""}, "run -> plots: the core imports an edge"),
+        ({"run": "import wsabi.problems", "problems": ""}, "run -> problems: for tests"),
         ({"baselines": "import wsabi.problems", "problems": ""}, "baselines -> problems: for tests"),
     ],
 )
@@ -164,14 +229,24 @@ def test_an_arrow_the_wrong_way_is_caught(tmp_path, files, complaint):
 @pytest.mark.parametrize(
     "files",
     [
-        {"loop": "from wsabi.gp import GP", "gp": "from wsabi.priors import SE", "priors": ""},
-        {"quadrature": "from wsabi.result import Result", "result": "from wsabi.loop import Step", "loop": ""},
-        {"priors": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.loop", "loop": ""},
-        {"cli": "import wsabi.problems, wsabi.loop", "problems": "import wsabi.priors", "loop": "", "priors": ""},
+        {"run": "from wsabi.gp import GP", "gp": "from wsabi.priors import SE", "priors": ""},
+        {"quadrature": "from wsabi.result import Result", "result": "from wsabi.run import Step", "run": ""},
+        {"priors": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wsabi.run", "run": ""},
+        {"cli": "import wsabi.problems, wsabi.run", "problems": "import wsabi.priors", "run": "", "priors": ""},
     ],
 )
 def test_an_arrow_the_right_way_is_allowed(tmp_path, files):
     assert wrong_arrows(package_graph(write_package(tmp_path, files))) == []
+
+
+def test_an_arrow_the_wrong_way_inside_the_engine_is_caught(tmp_path):
+    root = write_package(tmp_path, {})
+    for name, text in {"regions": "from wsabi.adaptive import engine", "engine": "", "spare": ""}.items():
+        path = root / "adaptive" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    wrong = wrong_arrows(module_graph(root, "adaptive"), ADAPTIVE)
+    assert wrong == ["spare: no rank", "regions -> engine: against the flow of data"]
 
 
 def write_package(folder: Path, files: dict[str, str]) -> Path:
