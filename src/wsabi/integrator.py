@@ -211,7 +211,7 @@ class Integrator:
         if self.n_evals < self._next_record:
             return
         try:
-            estimate = estimate_of(self._model)
+            estimate = estimate_of(self._model, noise=self._noise)
         except NumericalError:  # result() will say so; the values told are safe
             return
         if estimate is None:
@@ -234,7 +234,7 @@ class Integrator:
         """
         try:
             model = concluded(self._model)
-            estimate = None if model is None else estimate_of(model, final=True)
+            estimate = None if model is None else estimate_of(model, final=True, noise=self._noise)
         except NumericalError as error:
             error.state = (self._points.copy(), self._log_l.copy())
             raise
@@ -261,6 +261,7 @@ class Integrator:
             method="adaptive" if self.settings.measure == "adaptive" else self.settings.method,
             log_z=estimate.log_z,
             log_z_std=estimate.log_z_std,
+            error_budget=estimate.error,
             model=estimate.model,
             n_evals=self.n_evals,
             seconds=self.seconds,

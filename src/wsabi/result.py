@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsabi._core.logspace import log_ratio_std
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wsabi.posterior.closed_form import Posterior
     from wsabi.posterior.weighted import WeightedSamples
 
-__all__ = ["Certificate", "Look", "ModelBelief", "Reason", "Record", "Result"]
+__all__ = ["Certificate", "ErrorBudget", "Look", "ModelBelief", "Reason", "Record", "Result"]
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
@@ -47,12 +47,66 @@ class ModelBelief:
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """The models' integral beside that of fresh independent points, and the two combined.
+class ErrorBudget:
+    """What the error bar of log Z is made of: independent parts in nats, whose root sum of squares is ``log_z_std``.
 
     Attributes
     ----------
-    log_z, log_z_std : the combination, which is the run's estimate.
+    statistical : of the models and the check points, as they are combined; under the prior as measure, the model's own.
+    unseen : modes that the searches may have missed, and images that are known and not followed.
+    unsearched : points that the known modes do not explain, and that no search has explained either.
+    unfinished : a search that was still climbing.
+    infeasible : parts where the likelihood is positive that no draw has met, and values read as zero likelihood.
+    noise : of the likelihood, where it gave two values at one point.
+    round_off : of log ℓ itself, where its values are huge.
+    reweighing : the step to another prior, see :meth:`Result.with_prior`.
+    """
+
+    statistical: float
+    unseen: float = 0.0
+    unsearched: float = 0.0
+    unfinished: float = 0.0
+    infeasible: float = 0.0
+    noise: float = 0.0
+    round_off: float = 0.0
+    reweighing: float = 0.0
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The parts by name."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @property
+    def total(self) -> float:
+        """√Σ part², in nats."""
+        return math.hypot(*self.parts.values())
+
+    def __str__(self) -> str:
+        """The parts that matter, the largest first: "0.012 modes that may have been missed, 0.003 statistical"."""
+        shown = sorted(self.parts.items(), key=lambda part: -part[1])
+        least = 0.1 * self.total  # in quadrature a part of that size is half a per cent of the total
+        return ", ".join(f"{nats:.2g} {PART_NAMES[name]}" for name, nats in shown if nats > 0.0 and nats >= least)
+
+
+PART_NAMES = {
+    "statistical": "statistical",
+    "unseen": "modes that may have been missed",
+    "unsearched": "points that no mode explains",
+    "unfinished": "a search that had not ended",
+    "infeasible": "feasible parts that may have been missed",
+    "noise": "noise of the likelihood",
+    "round_off": "round-off",
+    "reweighing": "the step to another prior",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The models' integral beside that of independent check points, and the two combined.
+
+    Attributes
+    ----------
+    log_z, log_z_std : the combination, and its statistical error; ``Result.error_budget`` has what else there is.
     model_log_z, model_log_z_std : integral of the control variate, with the models' own variance, their distance from
         each other and, where the fresh points ask for it, what it takes to agree with them.
     fresh_log_z, fresh_log_z_std : unbiased estimate from the fresh points, with the model as control variate.
@@ -112,7 +166,9 @@ class Result:
     ----------
     method : "adaptive", the default; "wsabi-l", "wsabi-m" or "bq" under the prior as measure; or a baseline's name.
     log_z, log_z_std : estimate of log Z and one standard deviation of it.
-    model : the GP's own belief, log E[Z | D] and log V[Z | D]; for Monte Carlo, log of the mean and its variance.
+    error_budget : what ``log_z_std`` is made of, in nats.
+    model : the GP's own belief, log E[Z | D] and log V[Z | D], without any check; NaN where it has none. For Monte
+        Carlo, log of the mean and its variance.
     points, log_likelihoods : (N, D) and (N,), every evaluation, in the user's coordinates.
     base_points : (N, D), the same points in the model's coordinates.
     history : estimates over the run.
@@ -151,6 +207,7 @@ class Result:
     looks: tuple[Look, ...] = field(default=(), repr=False)
     symmetries: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    error_budget: ErrorBudget = field(default=ErrorBudget(math.nan), repr=False)
     prior: Any = field(default=None, repr=False)
     reweigh: Callable[..., Result] | None = field(default=None, repr=False)
 
@@ -189,18 +246,21 @@ class Result:
         rows = [
             ("log Z", f"{self.log_z:.{digits}f} ± {self.log_z_std:.2g}"),
             ("95 % interval", f"[{low:.{digits}f}, {high:.{digits}f}]"),
+            ("error bar", f"± {self.log_z_std:.2g}: {self.error_budget}"),
             ("evaluations", f"{self.n_evals}"),
             ("seconds", f"{self.seconds:.2f}"),
             ("method", self.method),
             ("state" if self.reason == "running" else "stopped because", REASONS[self.reason]),
         ]
         if self.certificate is not None and self.certificate.n_points:
-            rows.insert(2, ("check", _described(self.certificate)))
+            rows.insert(3, ("check", _described(self.certificate)))
         draws = getattr(self.posterior, "points", None)  # there are none where the posterior is a closed form
         if draws is not None:
             size = getattr(self.posterior, "effective_sample_size", math.nan)
             rows.append(("posterior", f"{len(draws)} weighted points, which count as {size:.0f} draws"))
         rows += [("symmetry", text) for text in self.symmetries]
+        if math.isnan(self.error_budget.total):
+            rows = [row for row in rows if row[0] != "error bar"]
         lines = [f"{name:<16}{value}" for name, value in rows]
         lines += [f"{'warning':<16}{text}" for text in self.warnings]
         lines += [f"{'note':<16}{text}" for text in self.notes]

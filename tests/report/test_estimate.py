@@ -24,7 +24,7 @@ from wsabi.priors.chart import chart
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.report.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.report.warnings import Remarks, remarks_on
-from wsabi.result import Certificate, Look, ModelBelief
+from wsabi.result import Certificate, ErrorBudget, Look, ModelBelief
 
 MEASURE = wsabi.Gaussian([0.0, 0.0])
 TRUTH = -math.log(2.0)  # exp(−½xᵀx) under N(0, I₂)
@@ -123,7 +123,7 @@ def test_estimates_of_both_kinds_are_right(finished: AdaptiveModel) -> None:
     assert by_prior.log_z == by_prior.model.log_mean
     assert by_engine.certificate is not None
     assert by_engine.log_z == by_engine.certificate.log_z
-    assert by_engine.model.log_mean == by_engine.certificate.model_log_z
+    assert abs(by_engine.model.log_mean - TRUTH) < 0.02  # WSABI's own, in coordinates of the posterior
 
 
 def test_mass_that_looking_may_have_missed_widens_the_error(
@@ -134,7 +134,8 @@ def test_mass_that_looking_may_have_missed_widens_the_error(
     sure = estimate_of(finished)
     assert sure is not None
     assert sure.certificate is not None
-    assert sure.log_z_std == sure.certificate.log_z_std
+    assert sure.log_z_std == pytest.approx(sure.certificate.log_z_std, rel=1e-9)
+    assert sure.error.unseen == 0.0
     monkeypatch.setattr(Found, "unseen_share", 0.3)
     unsure = estimate_of(finished)
     assert unsure is not None
@@ -211,7 +212,7 @@ EVEN = WeightedSamples(np.zeros((1000, 2)), np.full(1000, 1e-3), NAMES)  # a pos
 
 def remarks(model: Any, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> Remarks:
     if estimate is None:
-        estimate = Estimate(-0.7, 0.01, ModelBelief(-0.7, -10.0), replace(CERTIFICATE, **certificate))
+        estimate = Estimate(-0.7, ErrorBudget(0.01), ModelBelief(-0.7, -10.0), replace(CERTIFICATE, **certificate))
     return remarks_on(model, estimate, EVEN, model.log_l, noise, NAMES)
 
 
@@ -353,7 +354,7 @@ def test_infeasible_starts_are_counted() -> None:
 
 
 def test_warnings_common_to_all_models(calm: AdaptiveModel) -> None:
-    estimate = Estimate(math.nan, 0.01, ModelBelief(-0.7, -10.0, variance_clipped=True), CERTIFICATE)
+    estimate = Estimate(math.nan, ErrorBudget(0.01), ModelBelief(-0.7, -10.0, variance_clipped=True), CERTIFICATE)
     found = remarks(calm, estimate, noise=0.25)
     assert any("mean of Z is not positive" in text for text in found.warnings)
     assert any("gave two values 0.25 nats apart" in text for text in found.warnings)

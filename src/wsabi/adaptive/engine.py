@@ -31,7 +31,7 @@ from wsabi.adaptive.searches import Lookout
 from wsabi.errors import NumericalError
 from wsabi.gp.fit import FitRecord
 from wsabi.priors import Measure
-from wsabi.result import Certificate
+from wsabi.result import Certificate, ModelBelief
 from wsabi.settings import Settings
 
 __all__ = ["AdaptiveModel"]
@@ -468,15 +468,29 @@ class AdaptiveModel:
                 raise
             # Fresh points so close together that none can be told from the others: they check, and are no data.
             relative = certify(regions, proposal, X, log_l, log_p, rng, effort)
-        left_out = math.exp(min(self.data.log_floor - relative.log_z, 700.0)) if self.data.floors else 0.0  # at most
         return dataclasses.replace(
             relative,
             log_z=relative.log_z + self.offset,
-            log_z_std=math.hypot(relative.log_z_std, self.data.round_off, math.log1p(left_out)),
             model_log_z=relative.model_log_z + self.offset,
             fresh_log_z=relative.fresh_log_z + self.offset,
             model_log_var=relative.model_log_var + 2.0 * self.offset,
         )
+
+    def floor_nats(self, log_z: float) -> float:
+        """Nats that values read as zero likelihood could have added to that log Z at most: log(1 + e^floor/Z)."""
+        if not self.data.floors:
+            return 0.0
+        return float(np.logaddexp(0.0, min(self.data.log_floor + self.offset - log_z, 700.0)))
+
+    def belief(self) -> ModelBelief:
+        """The WSABI models' own mean and variance of Z, without any check; NaN where they have none."""
+        try:
+            if self.regions is None:
+                raise NumericalError("there are no regions yet.")
+            log_mean, log_var = self.regions.moments()
+        except NumericalError:
+            return ModelBelief(math.nan, math.nan)
+        return ModelBelief(log_mean + self.offset, log_var + 2.0 * self.offset)
 
     def posterior_draws(self, n: int, certificate: Certificate) -> tuple[Array, Array]:
         """Points (N, D) with log weights (N,) of ℓπ, for expectations under the posterior.

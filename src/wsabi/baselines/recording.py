@@ -19,7 +19,7 @@ from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import as_prior
 from wsabi.priors.chart import chart
-from wsabi.result import ModelBelief, Reason, Record, Result
+from wsabi.result import ErrorBudget, ModelBelief, Reason, Record, Result
 from wsabi.run import Progress
 
 __all__ = ["Callback", "Estimator", "OutOfTime", "Run", "Summary"]
@@ -232,6 +232,7 @@ class Run:
             method=self.method,
             log_z=belief.log_mean,
             log_z_std=belief.log_z_std,
+            error_budget=ErrorBudget(belief.log_z_std),
             model=belief,
             n_evals=self.n_evals,
             seconds=self.seconds,

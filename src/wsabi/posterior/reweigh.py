@@ -69,18 +69,24 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
     spread = float(weights @ np.square(np.exp(log_ratio - shift))) - 1.0  # c² = E[(π'/π)²]/E[π'/π]² − 1
     few = min(FEW, 0.5 / float(np.square(weights).sum()))  # or half of what the draws count for under the old prior
     unseen = _unseen_share(X, weights, new_weights, result.points)
-    variance = result.log_z_std**2 * (1.0 + max(spread, 0.0)) + 1.0 / ess
-    variance += math.inf if unseen > 0.9 or ess < few else math.log1p(-unseen) ** 2
+    added = result.log_z_std**2 * max(spread, 0.0) + 1.0 / ess
+    added += math.inf if unseen > 0.9 or ess < few else math.log1p(-unseen) ** 2
     outside = _outside(old, new, X, new_weights)
-    variance += math.inf if outside.unknown else math.log1p(outside.at_edge) ** 2
+    added += math.inf if outside.unknown else math.log1p(outside.at_edge) ** 2
+    error = dataclasses.replace(
+        result.error_budget, reweighing=math.hypot(result.error_budget.reweighing, math.sqrt(added))
+    )
     log_z = result.log_z + shift
     found = _warnings(ess, unseen) + _warn_of_outside(outside, result.points, new)
     announce(found, stacklevel=4)
-    belief = ModelBelief(result.model.log_mean + shift, 2.0 * (log_z + 0.5 * math.log(math.expm1(min(variance, 50.0)))))
+    belief = ModelBelief(
+        result.model.log_mean + shift, 2.0 * (log_z + 0.5 * math.log(math.expm1(min(error.total**2, 50.0))))
+    )
     return dataclasses.replace(
         result,
         log_z=log_z,
-        log_z_std=math.sqrt(variance),
+        log_z_std=error.total,
+        error_budget=error,
         model=belief,
         converged=False,
         warnings=result.warnings + tuple(found),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wsabi._core.types import Array
 from wsabi.adaptive.check.combine import FINAL, INTERIM
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import NumericalError
@@ -16,21 +17,27 @@ from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
-from wsabi.result import Certificate, ModelBelief
+from wsabi.result import Certificate, ErrorBudget, ModelBelief
 
-__all__ = ["Estimate", "Model", "concluded", "estimate_of", "posterior_of", "symmetries_of"]
+__all__ = ["NEAR", "Estimate", "Model", "concluded", "estimate_of", "posterior_of", "symmetries_of"]
 
 Model = AdaptiveModel | SequentialModel
+NEAR = 5.0  # nats below the highest log ℓ: points that far down carry less than a hundredth of its density
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """log Z with its standard deviation, the GP's own belief, and the certificate where there is one."""
+    """log Z with the parts of its error bar, the GP's own belief, and the certificate where there is one."""
 
     log_z: float
-    log_z_std: float
+    error: ErrorBudget
     model: ModelBelief
     certificate: Certificate | None
+
+    @property
+    def log_z_std(self) -> float:
+        """The error bar, in nats."""
+        return self.error.total
 
 
 def concluded(model: Model) -> Model | None:
@@ -53,8 +60,15 @@ def concluded(model: Model) -> Model | None:
     return plain
 
 
-def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
-    """The estimate of log Z, or None where the model has none yet; ``final`` asks for more surrogate draws.
+def estimate_of(model: Model, *, final: bool = False, noise: float = 0.0) -> Estimate | None:
+    """The estimate of log Z, or None where the model has none yet.
+
+    This is the one place where the error bar is put together.
+
+    Parameters
+    ----------
+    final : whether to take more surrogate draws.
+    noise : largest difference, in nats, between two values told for one point.
 
     Raises
     ------
@@ -65,19 +79,34 @@ def estimate_of(model: Model, *, final: bool = False) -> Estimate | None:
         belief = model.belief()
         if belief is None:
             return None
-        log_z_std = belief.log_z_std
+        statistical = belief.log_z_std
         if model.settings.measure == "adaptive":
-            # Too little was told to look for the mass, and nothing checks the model: as many values drawn at random
+            # Too little was told to search for modes, and nothing checks the model: as many values drawn at random
             # would know Z to no better than this.
-            log_z_std = math.hypot(log_z_std, 1.0 / math.sqrt(np.isfinite(model.log_l).sum()))
-        return Estimate(belief.log_mean, log_z_std, belief, None)
+            statistical = math.hypot(statistical, 1.0 / math.sqrt(np.isfinite(model.log_l).sum()))
+        return Estimate(belief.log_mean, ErrorBudget(statistical), belief, None)
     certificate = model.estimate(FINAL if final else INTERIM)
     if certificate is None:
         return None
-    belief = ModelBelief(certificate.model_log_z, certificate.model_log_var)
-    unseen = math.log1p(model.lookout.unseen_share), math.log1p(model.data.scarce_share)
-    log_z_std = math.hypot(certificate.log_z_std, *unseen, model.found.heat, model.unsearched_nats)
-    return Estimate(certificate.log_z, log_z_std, belief, certificate)
+    error = ErrorBudget(
+        statistical=certificate.log_z_std,
+        unseen=math.log1p(model.lookout.unseen_share),
+        unsearched=model.unsearched_nats,
+        unfinished=model.found.heat,
+        infeasible=math.hypot(math.log1p(model.data.scarce_share), model.floor_nats(certificate.log_z)),
+        noise=_noise_of_mean(model.log_l, noise),
+        round_off=model.data.round_off,
+    )
+    return Estimate(certificate.log_z, error, model.belief(), certificate)
+
+
+def _noise_of_mean(log_l: Array, noise: float) -> float:
+    """Nats that noise of the likelihood leaves in log Z, for two values ``noise`` apart at one point.
+
+    The difference of two values has √2 of their sd. What counts is the mean over the evaluations that carry Z, about
+    those within NEAR nats of the best log ℓ (N,).
+    """
+    return noise / math.sqrt(2.0 * max(1, int(np.sum(log_l > np.max(log_l) - NEAR))))
 
 
 def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | WeightedSamples:

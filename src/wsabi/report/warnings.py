@@ -21,12 +21,11 @@ from wsabi.likelihood import likelihood_hint
 from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.quadrature.wsabi import SequentialModel
-from wsabi.report.estimate import Estimate, Model
+from wsabi.report.estimate import NEAR, Estimate, Model
 
 __all__ = ["Remarks", "remarks_on"]
 
 WIDE = 1.0  # nats: an evidence known to no better than a factor of e decides between no two models
-NEAR = 5.0  # nats below the highest log ℓ: points that far down carry less than a hundredth of its density
 FEW_DRAWS = 100.0  # effective draws: with fewer a posterior mean is known to no better than a tenth of its sd
 MISPLACED = 0.15  # of the posterior: a mean may then be off by a seventh of the distance to where it belongs
 MOST_VALUES = 3  # values or names in one sentence
