@@ -82,7 +82,7 @@ def test_every_choice_runs_and_gets_the_integral_right(
     dim = 1 if search == "cma-es" else 2
     measure = reference.make_measure(kind, dim)
     log_l, truth = bump(measure)
-    chosen = Settings(method=method, acquisition=acquisition, search=search, initial=3 * dim)
+    chosen = Settings(method=method, acquisition=acquisition, search=search, measure="prior", initial=3 * dim)
     model = run(SequentialModel(measure, chosen, np.random.default_rng(0)), log_l, 9 if dim == 1 else 30)
     log_z, log_z_std = estimate(model)
     assert abs(log_z - truth) < 1e-2
@@ -167,7 +167,7 @@ def test_the_first_design_is_not_fitted_until_it_has_data_enough() -> None:
 @pytest.mark.parametrize(("initial", "first"), [(1, 1), (2, 2), (3, 3), (5, 4)])
 def test_a_design_that_is_over_is_fitted_however_short(initial: int, first: int) -> None:
     measure = reference.make_measure("gaussian", 2)
-    model = SequentialModel(measure, Settings(initial=initial), np.random.default_rng(0))
+    model = SequentialModel(measure, Settings(measure="prior", initial=initial), np.random.default_rng(0))
     run(model, bump(measure)[0], 6)
     assert model.fits[0].n_evals == first
 
@@ -380,7 +380,7 @@ def test_zero_likelihood_in_half_the_space(method: Method) -> None:
 @pytest.mark.parametrize("value", [-1e5, 0.0, 1e5])
 def test_one_datum_and_a_constant_likelihood(method: Method, value: float) -> None:
     measure = reference.make_measure("gaussian", 2)
-    model = SequentialModel(measure, Settings(method=method, initial=1), np.random.default_rng(0))
+    model = SequentialModel(measure, Settings(method=method, measure="prior", initial=1), np.random.default_rng(0))
     run(model, lambda X: np.full(len(X), value), 1)
     log_z, log_z_std = estimate(model)
     assert math.isfinite(log_z)

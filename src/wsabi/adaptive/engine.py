@@ -62,6 +62,7 @@ class AdaptiveModel:
     rng : the stream of every draw.
     budget : evaluations that the run is expected to reach; :meth:`plan` changes it.
     kinds : (D,) parameters with the same number have the same prior; None if all have.
+    streams : what estimates and posteriors draw from; None for children of ``rng``.
     """
 
     def __init__(
@@ -71,11 +72,12 @@ class AdaptiveModel:
         rng: np.random.Generator,
         budget: int,
         kinds: Sequence[int] | None = None,
+        streams: Streams | None = None,
     ) -> None:
         self.measure = measure
         self.settings = settings
         self.rng = rng
-        self.streams = Streams.of(rng)
+        self.streams = Streams.of(rng) if streams is None else streams
         self.tol = 0.0
         self.data = Evaluations(measure)
         kinds = [0] * measure.dim if kinds is None else kinds
@@ -283,6 +285,10 @@ class AdaptiveModel:
             x = self._choose(np.concatenate([pending, chosen]))
             chosen = np.concatenate([chosen, x[None, :]])
         return chosen
+
+    def purpose_of(self, x: Array) -> str:
+        """What a point x (D,) that was proposed and not told yet is for."""
+        return self.lookout.images.purpose_of(x) or self.data.purpose_of(x) or "refine"
 
     def _choose(self, pending: Array) -> Array:
         self._take_notice()
@@ -535,7 +541,7 @@ class AdaptiveModel:
 
 def _ground(explorer: Explorer, explorers: Sequence[Explorer], X: Array, log_l: Array) -> tuple[Array, Array]:
     """Those of X (N, D), log ℓ (N,) that are data of an explorer's surrogate."""
-    mine = ground_of(explorer, explorers, X)
+    mine = ground_of(explorer, explorers, X, log_l)
     return X[mine], log_l[mine]
 
 

@@ -83,6 +83,13 @@ class Evaluations:
         """Take note of draws of the prior."""
         self._starts.update(x.tobytes() for x in design)
 
+    def purpose_of(self, x: Array) -> str | None:
+        """What a point x (D,) under way is for: "check", or "search" with its number; None for neither."""
+        if x.tobytes() in self._drawn:
+            return "check"
+        number = self._asked.get(x.tobytes())
+        return None if number is None else f"search {number}"
+
     def n_drawn(self, pending: Array) -> int:
         """How many of the points under way, (P, D), are fresh ones."""
         return sum(x.tobytes() in self._drawn for x in pending)

@@ -55,11 +55,14 @@ def is_part(known: Explorer, explorer: Explorer) -> bool:
     return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)
 
 
-def ground_of(explorer: Explorer, explorers: Sequence[Explorer], X: Array) -> Mask:
-    """Which of X (N, D) are data of an explorer's surrogate: all but those in a narrower region inside its own.
+def ground_of(
+    explorer: Explorer, explorers: Sequence[Explorer], X: Array, log_l: Array, least: int | None = None
+) -> Mask:
+    """Which of X (N, D), log ℓ (N,), are data of an explorer's surrogate: none in a narrower region inside its own.
 
     A spike on a broad hill has a surrogate of its own. To that of the hill its points are errors of many nats, by which
-    the hill is lost.
+    the hill is lost. Where fewer feasible points than ``least`` are left, there is no hill beside the spike, and all of
+    them are; None is 2D + 2, as many as a surrogate needs.
     """
     bulk = math.sqrt(X.shape[1]) + 2.0
     keep = np.ones(len(X), dtype=np.bool_)
@@ -69,7 +72,8 @@ def ground_of(explorer: Explorer, explorers: Sequence[Explorer], X: Array) -> Ma
         wide, narrow = (each.frame.scaled(inflation(X.shape[1])) for each in (explorer, other))
         if np.linalg.norm(wide.whiten(other.frame.mean[None, :])) < bulk:
             keep &= np.linalg.norm(narrow.whiten(X), axis=1) > bulk
-    return keep
+    least = 2 * X.shape[1] + 2 if least is None else least
+    return keep if np.count_nonzero(keep & np.isfinite(log_l)) >= least else np.ones(len(X), dtype=np.bool_)
 
 
 @dataclass
@@ -236,7 +240,7 @@ class Regions:
         learnt = {}
         for part in self.parts:
             if part.mirror is None:
-                mine = ground_of(part.explorer, self.explorers, X)
+                mine = ground_of(part.explorer, self.explorers, X, log_l)
                 learnt[part.family] = part.explorer.relearnt(X[mine], log_l[mine], rng)
         return self.with_originals(learnt)
 

@@ -161,6 +161,10 @@ class SequentialModel:
             chosen = np.concatenate([chosen, x[None, :]])
         return chosen
 
+    def purpose_of(self, x: Array) -> str:
+        """What a point x (D,) that was proposed is for."""
+        return "refine"
+
     def _next(self, pending: Array) -> Array:
         """The next point (D,) of the first design that is not there already, or of the acquisition."""
         taken = np.concatenate([self.X, pending])

@@ -134,8 +134,11 @@ def test_the_data_of_a_hill_are_not_those_of_the_spike_on_it() -> None:
         return search.explorer
 
     hill, spike = explorer(np.zeros(2), 1.0), explorer(np.array([0.5, 0.5]), 0.01)
-    X = np.array([[0.0, 0.0], [0.5, 0.5], [0.51, 0.5], [1.0, -1.0]])
-    assert ground_of(hill, [hill, spike], X).tolist() == [True, False, False, True]
-    assert ground_of(spike, [hill, spike], X).all()
+    around = np.array([[0.0, 0.0], [1.0, -1.0], [-1.0, 0.3], [0.2, -0.8], [-0.4, -0.4], [0.9, 0.1]])
+    X = np.concatenate([[[0.5, 0.5], [0.51, 0.5]], around])
+    values = np.zeros(len(X))
+    assert ground_of(hill, [hill, spike], X, values).tolist() == [False, False] + 6 * [True]
+    assert ground_of(spike, [hill, spike], X, values).all()
+    assert ground_of(hill, [hill, spike], X, np.where(np.arange(8) == 3, -math.inf, 0.0)).all()  # five are too few
     elsewhere = explorer(np.array([50.0, 0.0]), 0.01)  # no part of the hill
-    assert ground_of(hill, [hill, elsewhere], np.array([[50.0, 0.0]])).all()
+    assert ground_of(hill, [hill, elsewhere], np.array([[50.0, 0.0]]), np.zeros(1)).all()

@@ -51,7 +51,7 @@ class CrossFit:
         explorers, owners = {}, {}
         for part in regions.parts:
             if part.mirror is None:
-                mine = np.flatnonzero(ground_of(part.explorer, regions.explorers, X))
+                mine = np.flatnonzero(ground_of(part.explorer, regions.explorers, X, log_l, least=0))
                 explorers[part.family], rows = part.explorer.extended(X[mine], log_l[mine])
                 owners[part.family] = mine[rows] % n
         return cls(regions.with_originals(explorers), [owners[part.family] for part in regions.parts], n)

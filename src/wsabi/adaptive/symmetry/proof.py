@@ -112,6 +112,10 @@ class Images:
         self._awaited[image.x.tobytes()] = image
         return image.x
 
+    def purpose_of(self, x: Array) -> str | None:
+        """What an image x (D,) that was handed out is for; None for other points."""
+        return "image" if x.tobytes() in self._awaited else None
+
     @property
     def is_asking(self) -> bool:
         """Whether there are images to evaluate, or to be told."""
