@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi import loop
 from wsabi.ledger import Asked, Ledger, Origin, Told
 
 PRIOR = wsabi.Gaussian([0.0, 0.0, 0.0])
@@ -160,4 +159,3 @@ def test_two_runs_with_one_generator_are_different_and_one_seed_is_one_run() -> 
     assert not np.array_equal(one.points, two.points)
     again = wsabi.integrate(log_l, PRIOR, budget=20, rng=np.random.default_rng(0))
     assert np.array_equal(one.points, again.points)
-    assert loop.Integrator is wsabi.Integrator

@@ -49,7 +49,9 @@ def integrate(
         evaluations; it is called at those points only, once at each, and the budget does not count it. For the
         adaptive measure, and any prior but ``Transform``.
     batch : points chosen at a time, each aware of the others.
-    start : result of an earlier run with the same prior: its evaluations are used, none is repeated.
+    start : result of an earlier run. With the same prior and settings the run goes on from the state in which it ended,
+        with its searches and check points, and with its own random stream unless ``rng`` is given; otherwise its
+        evaluations are used. None is repeated.
     callback : called with a :class:`~wsabi.run.Progress` after each batch, and in a climb by ``grad`` after each
         evaluation.
 
@@ -75,7 +77,7 @@ def integrate(
     """
     integrator = Integrator(prior, settings=settings, rng=rng)
     if start is not None:
-        integrator.continue_from(start)
+        integrator.continue_from(start, rng)
     result = integrator._run(
         log_likelihood,
         budget=budget,

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from wsabi._core.checks import whole_number
 from wsabi._core.threads import single_threaded
-from wsabi._core.types import Array, ArrayLike, Seed, as_generator
+from wsabi._core.types import Array, ArrayLike, Seed
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.search.ascent import Slope
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
 from wsabi.gp.kernel import SquaredExponential
+from wsabi.ledger import (
+    Asked,
+    Climbed,
+    Event,
+    GivenUp,
+    Ledger,
+    Origin,
+    Planned,
+    Postponed,
+    Recovered,
+    Reseeded,
+    Sloped,
+    Told,
+)
 from wsabi.likelihood import bad_values, checked_slope, evaluator, gradient_evaluator
 from wsabi.posterior.reweigh import reweigh
 from wsabi.priors import LogDensity, as_prior
@@ -37,6 +52,10 @@ from wsabi.run import (
 from wsabi.settings import Settings
 
 __all__ = ["Integrator"]
+
+
+class _BrokenOffError(Exception):
+    """A climb that is replayed was broken off here."""
 
 
 class Integrator:
@@ -67,16 +86,25 @@ class Integrator:
         adaptive = self.settings.measure == "adaptive"
         self._chart = chart(self.prior, gaussian=adaptive)
         self._prior_fault = self.prior.normalisation_fault() if isinstance(self.prior, LogDensity) else None
-        dim = self._chart.dim
-        self._usual_budget = default_budget(dim, adaptive=adaptive)
+        self._usual_budget = default_budget(self._chart.dim, adaptive=adaptive)
+        self._begin(Origin.of(rng))
+
+    def _begin(self, origin: Origin) -> None:
+        """Have nothing asked for and nothing told yet, in that random state."""
+        self._origin = origin
+        self._events: list[Event] = []
+        self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
+        self._notes: list[str] = []
+        self._rng = origin.generator()
         self._model: AdaptiveModel | SequentialModel
-        if adaptive:
+        if self.settings.measure == "adaptive":
             self._model = AdaptiveModel(
-                self._chart.measure, self.settings, as_generator(rng), self._usual_budget, self._chart.kinds
+                self._chart.measure, self.settings, self._rng, self._usual_budget, self._chart.kinds, origin.streams
             )
         else:
             kernel = _base_kernel(self.settings.kernel, self._chart)
-            self._model = SequentialModel(self._chart.measure, self.settings, as_generator(rng), kernel)
+            self._model = SequentialModel(self._chart.measure, self.settings, self._rng, kernel)
+        dim = self._chart.dim
         self._points = np.empty((0, dim))
         self._base = np.empty((0, dim))
         self._log_l = np.empty(0)
@@ -119,7 +147,9 @@ class Integrator:
             U = self._model.propose(n - len(asked), under_way)
             asked += list(zip(self._chart.to_user(U) + 0.0, U, strict=True))
         self._pending.update((x.tobytes(), u) for x, u in asked)
-        return np.array([x for x, _ in asked])
+        X = np.array([x for x, _ in asked])
+        self._events.append(Asked(X.copy(), tuple(self._model.purpose_of(u) for _, u in asked)))
+        return X
 
     @single_threaded
     def tell(self, X: ArrayLike, log_l: ArrayLike) -> None:
@@ -143,10 +173,31 @@ class Integrator:
         self._take(points, base, values)
 
     @single_threaded
-    def continue_from(self, result: Result) -> None:
-        """Take every evaluation of an earlier run with the same prior; none is made again."""
+    def continue_from(self, result: Result, rng: Seed = None) -> None:
+        """Go on from an earlier run; none of its evaluations is made again.
+
+        With the same prior and settings, and nothing asked or told here yet, its events are replayed: this integrator
+        is then in the state in which that run ended, searches and check points included. Otherwise, or where the replay
+        takes another course (another machine, another version), the evaluations are taken as told.
+
+        Parameters
+        ----------
+        rng : seed, Generator or None: what follows is drawn from it. With None the run's own stream goes on, and what
+            follows is what the unbroken run would have done.
+        """
         if result.names != self._chart.names:
             raise ValueError(f"start has parameters {result.names}; the prior has {self._chart.names}.")
+        if not self._events and result.ledger is not None and self._is_same_problem(result):
+            before = self._origin
+            if self._replay(result.ledger):
+                if rng is not None:
+                    self._reseed(Origin.of(rng))
+                return
+            self._begin(before)
+            self._notes.append(
+                "The run given as start= could not be replayed here (another machine or another version): its "
+                "evaluations were taken as told, its searches and check points were not."
+            )
         points, base = result.points, result.base_points
         if not self._maps(base, points):  # of another prior, or another measure
             base = self._to_base(points)
@@ -159,12 +210,110 @@ class Integrator:
         except ValueError:  # outside the box of a uniform prior
             return False
 
+    def _is_same_problem(self, result: Result) -> bool:
+        """Whether a result is of the same prior and settings as this integrator."""
+        if result.settings != self.settings or not self._maps(result.base_points, result.points):
+            return False
+        if result.prior is self.prior:
+            return True
+        if self._chart.target is not None:  # its weight is a function, of which one cannot tell that it is the same
+            return False
+        other = chart(result.prior, gaussian=self.settings.measure == "adaptive").measure
+        mine = self._chart.measure
+        return (
+            type(other) is type(mine)
+            and np.array_equal(other.mean, mine.mean)
+            and np.array_equal(other.cov, mine.cov)
+            and np.array_equal(other.log_pdf(result.base_points), mine.log_pdf(result.base_points))
+        )
+
+    def _replay(self, ledger: Ledger) -> bool:
+        """Let all events of a ledger happen again; False where they take another course."""
+        self._begin(ledger.origin)
+        events = iter(ledger.events)
+        for event in events:
+            if isinstance(event, Asked):
+                if not np.array_equal(self.ask(len(event.X)), event.X):
+                    return False
+            elif isinstance(event, Climbed):
+                self._replay_climb(event, events)
+            else:
+                self._repeat(event)
+        self._started = time.perf_counter() - (self._replayed_seconds or 0.0)
+        self._replayed_seconds = None
+        return True
+
+    def _repeat(self, event: Event) -> None:
+        """Let one event happen again that needs no answer."""
+        if isinstance(event, Planned):
+            self._plan(event.budget, event.tol)
+        elif isinstance(event, Told):
+            self._replayed_seconds = event.seconds
+            for x in event.X:
+                self._pending.pop(x.tobytes(), None)
+            self._take(event.X, event.U, event.log_l)
+        elif isinstance(event, GivenUp):
+            self.forget(event.X)
+        elif isinstance(event, Postponed):
+            self._postpone(event.X, event.U)
+        elif isinstance(event, Recovered):
+            self._recover()
+        elif isinstance(event, Reseeded):
+            self._reseed(event.origin)
+
+    def _replay_climb(self, begun: Climbed, events: Iterator[Event]) -> None:
+        """Let a climb happen again, with the gradients that it was given."""
+
+        def slope(_: Array) -> tuple[float, Array]:
+            for event in events:
+                if isinstance(event, Sloped):
+                    self._events.append(event)
+                    return event.log_l, event.gradient
+                if not isinstance(event, Told):
+                    break
+                self._repeat(event)
+            raise _BrokenOffError
+
+        self._events.append(begun)
+        if isinstance(self._model, AdaptiveModel):
+            with contextlib.suppress(_BrokenOffError):
+                self._model.climb(slope, begun.left)
+
+    def _reseed(self, origin: Origin) -> None:
+        """Draw from another generator from now on."""
+        if type(self._rng.bit_generator).__name__ == origin.bit_generator:
+            self._rng.bit_generator.state = origin.generator().bit_generator.state
+        else:  # every part of the model holds this generator: it can be put into another state, not exchanged
+            self._rng.bit_generator.state = type(self._rng.bit_generator)(list(origin.entropy)).state
+        self._events.append(Reseeded(origin))
+
+    def _plan(self, budget: int, tol: float) -> None:
+        """Tell the model how many evaluations it may reach, and the error of log Z that will do."""
+        self._events.append(Planned(budget, tol))
+        if isinstance(self._model, AdaptiveModel):
+            self._model.plan(budget, tol)
+
+    @single_threaded
+    def _recover(self) -> None:
+        """Make the model whole again after an interrupt."""
+        self._events.append(Recovered())
+        self._model.recover()
+
+    def _postpone(self, X: Array, U: Array) -> None:
+        """Give up points X (N, D), U (N, D) for now: they come first when points are next asked for."""
+        for x in X:
+            self._pending.pop(x.tobytes(), None)
+        self._postponed[:0] = list(zip(X, U, strict=True))
+        self._events.append(Postponed(X, U))
+
     def forget(self, X: ArrayLike | None = None) -> None:
         """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
-        if X is None:
+        points = None if X is None else self._checked_points(X)
+        self._events.append(GivenUp(points))
+        if points is None:
             self._pending.clear()
             return
-        for x in self._checked_points(X):
+        for x in points:
             self._pending.pop(x.tobytes(), None)
 
     def _checked_points(self, X: ArrayLike) -> Array:
@@ -184,6 +333,7 @@ class Integrator:
 
     def _take(self, points: Array, base: Array, values: Array) -> None:
         weights = self._chart.log_weight(base)
+        self._events.append(Told(points, base, values, self.seconds))
         self._told.update((x.tobytes(), u) for x, u in zip(points, base, strict=True))
         self._points = np.concatenate([self._points, points])
         self._base = np.concatenate([self._base, base])
@@ -203,8 +353,8 @@ class Integrator:
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time since this object began."""
-        return time.perf_counter() - self._started
+        """Wall-clock time since the run began, without the pauses between a result and what goes on from it."""
+        return time.perf_counter() - self._started if self._replayed_seconds is None else self._replayed_seconds
 
     def _record(self) -> None:
         """Add to the history, at every sample to begin with and then at every twentieth more: Z costs O(N²D)."""
@@ -268,7 +418,7 @@ class Integrator:
             converged=reason == "tolerance",
             reason=reason,
             warnings=remarks.warnings,
-            notes=remarks.notes,
+            notes=(*self._notes, *remarks.notes),
             names=self._chart.names,
             points=self._points.copy(),
             log_likelihoods=self._log_l.copy(),
@@ -283,6 +433,7 @@ class Integrator:
             symmetries=symmetries_of(model, self._chart.names),
             prior=self.prior,
             reweigh=reweigh,
+            ledger=Ledger(self._origin, tuple(self._events)),
         )
 
     # -- running ------------------------------------------------------------------------------------------------------
@@ -334,7 +485,7 @@ class Integrator:
         tol = checked_tol(tol)
         if isinstance(self._model, AdaptiveModel):
             tol = DEFAULT_TOL if tol is None else tol
-            self._model.plan(min(total, self.n_evals + self._usual_budget) if budget is None else total, tol)
+            self._plan(min(total, self.n_evals + self._usual_budget) if budget is None else total, tol)
             too_few = too_few_evaluations(self._chart.dim, total) if grad is None else None
             if too_few is not None:
                 announce([too_few], stacklevel=4)
@@ -353,7 +504,7 @@ class Integrator:
             while self.n_evals < total:
                 if isinstance(self._model, AdaptiveModel) and self.n_evals >= self._model.budget:
                     # Only time limits the run: shares refer to the usual number of evaluations, again and again.
-                    self._model.plan(self.n_evals + self._usual_budget, tol or 0.0)
+                    self._plan(self.n_evals + self._usual_budget, tol or 0.0)
                 if slope is not None and self._climb(slope, total - self.n_evals):
                     continue
                 if not self._step(evaluate, min(batch, total - self.n_evals)):
@@ -370,7 +521,7 @@ class Integrator:
         except TimeUp:
             reason = "time"
         except KeyboardInterrupt:
-            single_threaded(self._model.recover)()
+            self._recover()
             reason = "interrupted"
         except LikelihoodError as error:
             if np.any(np.isfinite(self._log_l)):
@@ -406,8 +557,7 @@ class Integrator:
             if np.any(done):
                 self.tell(X[done], values[done])
             if not np.all(done):
-                self.forget(X[~done])
-                self._postponed[:0] = list(zip(X[~done], U[~done], strict=True))
+                self._postpone(X[~done], U[~done])
         return True
 
     def _slope(
@@ -434,7 +584,19 @@ class Integrator:
         return checked_slope(value, gradient_evaluator(grad, self._chart, vectorized=vectorized), self._chart)
 
     def _climb(self, slope: Slope, left: int) -> bool:
-        return isinstance(self._model, AdaptiveModel) and self._model.climb(slope, left)
+        """Let a search climb, if one is to; the gradients are kept in the ledger."""
+        begun = False
+
+        def recorded(u: Array) -> tuple[float, Array]:
+            nonlocal begun
+            if not begun:
+                self._events.append(Climbed(left))
+                begun = True
+            log_l, gradient = slope(u)
+            self._events.append(Sloped(log_l, gradient.copy()))
+            return log_l, gradient
+
+        return isinstance(self._model, AdaptiveModel) and self._model.climb(recorded, left)
 
     def _settled(self, tol: float) -> bool:
         """Whether the last two records claim less than ``tol`` and agree within it, past the first design.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabi._types import Array, Seed, Streams, as_generator
+from wsabi._core.types import Array, Seed, Streams, as_generator
 
 __all__ = [
     "Asked", "Climbed", "Evaluation", "Event", "GivenUp", "Ledger", "Origin", "Planned", "Postponed", "Recovered",
@@ -30,12 +30,14 @@ class Origin:
 
     @classmethod
     def of(cls, seed: Seed) -> Origin:
-        """That of a seed. Of a generator four numbers are drawn, so that the next run with it is another."""
+        """That of a seed, or of a generator as it is; the generator is moved on, so that the next run is another."""
+        rng = as_generator(seed)
+        bits = rng.bit_generator
+        origin = cls(type(bits).__name__, _copied(bits.state), Streams.of(rng).entropy)
         if isinstance(seed, np.random.Generator):
-            rng = np.random.default_rng(seed.integers(2**32, size=4).tolist())
-        else:
-            rng = as_generator(seed)
-        return cls(type(rng.bit_generator).__name__, _copied(rng.bit_generator.state), Streams.of(rng).entropy)
+            moved = bits.jumped() if hasattr(bits, "jumped") else type(bits)(seed.integers(2**32, size=4).tolist())
+            bits.state = moved.state
+        return origin
 
     def generator(self) -> np.random.Generator:
         """A generator in that state."""

@@ -13,6 +13,7 @@ from wsabi.gp.fit import FitRecord
 from wsabi.settings import Settings
 
 if TYPE_CHECKING:
+    from wsabi.ledger import Ledger
     from wsabi.posterior.closed_form import Posterior
     from wsabi.posterior.weighted import WeightedSamples
 
@@ -181,6 +182,7 @@ class Result:
     symmetries : ways to exchange parameters, or to reverse them about the centre of the prior, under which ℓπ was found
         to be the same; such as "mu1 <-> mu2".
     prior : the prior of the run.
+    ledger : everything that happened in the run, from which it can go on; None for baselines and after ``with_prior``.
     settings : the algorithm's choices; None for baselines.
     posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
     """
@@ -210,6 +212,7 @@ class Result:
     error_budget: ErrorBudget = field(default=ErrorBudget(math.nan), repr=False)
     prior: Any = field(default=None, repr=False)
     reweigh: Callable[..., Result] | None = field(default=None, repr=False)
+    ledger: Ledger | None = field(default=None, repr=False)
 
     def with_prior(self, prior: Any) -> Result:
         """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.

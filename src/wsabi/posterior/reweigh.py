@@ -100,6 +100,7 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
         ),
         certificate=None,
         prior=new,
+        ledger=None,
     )
 
 
