@@ -3,9 +3,9 @@
     python -m benchmarks.golden            compare with benchmarks/golden.json, made on this machine
     python -m benchmarks.golden --write    make the file anew, after a change that is meant to change numbers
 
-Each run is kept as log Z, its reported sd, the number of evaluations and a hash of the points. Another machine, or other
-versions of NumPy and SciPy, sum in another order and choose other points: there the file says nothing, and the command
-says so and compares log Z with the error bar alone.
+Each run is kept as log Z, its reported sd, the number of evaluations and a hash of the points. Another machine, or
+other versions of NumPy and SciPy, sum in another order and choose other points: there the file says nothing, and the
+command says so and compares log Z with the error bar alone.
 """
 
 from __future__ import annotations

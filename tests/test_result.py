@@ -146,11 +146,12 @@ def test_pickling_keeps_everything(result: Result) -> None:
         mine, other = getattr(result, field.name), getattr(copy, field.name)
         if isinstance(mine, np.ndarray):
             assert_array_equal(mine, other)
-        elif field.name not in ("posterior", "prior"):
+        elif field.name not in ("posterior", "prior", "ledger"):
             assert mine == other
     assert_array_equal(copy.posterior.sample(5, rng=1), result.posterior.sample(5, rng=1))
     assert_array_equal(copy.posterior.mean, result.posterior.mean)
     assert_array_equal(copy.prior.cov, result.prior.cov)
+    assert [repr(event) for event in copy.ledger.events] == [repr(event) for event in result.ledger.events]
 
 
 def test_a_pickled_result_can_be_continued(result: Result) -> None:
