@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_core",),
     ("priors", "gp"),
-    ("settings",),
+    ("settings", "ledger"),
     ("quadrature",),
     ("posterior",),
     ("adaptive", "likelihood"),
