@@ -32,7 +32,7 @@ def run(prior: wsabi.Gaussian) -> tuple[AdaptiveModel, list[tuple[int, float, fl
     history, looking = [], []
     for n in range(1, BUDGET + 1):
         x = model.propose(1, np.empty((0, 2)))
-        looking.append(model.is_looking)
+        looking.append(model.lookout.is_asking)
         model.observe(x, log_likelihood(x))
         estimate = model.estimate()
         if estimate is not None:

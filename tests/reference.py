@@ -16,7 +16,7 @@ from wsabi._core.types import Array
 from wsabi.gp.exact import GP
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
-from wsabi.quadrature.warp import likelihood_covariance, likelihood_moments
+from wsabi.quadrature.warp import likelihood_moments
 from wsabi.settings import Method
 
 
@@ -197,6 +197,17 @@ def posterior(kernel: SquaredExponential, X: Array, values: Array, Q: Array, jit
     k = kernel_matrix(kernel, X, Q)
     solved = np.linalg.solve(K, np.column_stack([values, k]))
     return k.T @ solved[:, 0], kernel_matrix(kernel, Q, Q) - k.T @ solved[:, 1:]
+
+
+def likelihood_covariance(method: Method, m_tilde: Array, c_tilde: Array) -> Array:
+    """C(x, x'), (M, M), from m̃ (M,) and C̃ (M, M).
+
+    L: m̃ C̃ m̃', paper eq. (10);  M: ½C̃² + m̃ C̃ m̃', paper eq. (12)
+    """
+    if method == "bq":
+        return c_tilde
+    linear = m_tilde[:, None] * c_tilde * m_tilde
+    return linear if method == "wsabi-l" else 0.5 * np.square(c_tilde) + linear
 
 
 def moments(gp: GP, measure: Measure, alpha: float, method: Method, order: int) -> tuple[float, float]:

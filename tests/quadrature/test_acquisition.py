@@ -12,7 +12,6 @@ import reference
 from wsabi.gp.exact import GP, condition
 from wsabi.priors import Measure
 from wsabi.quadrature.acquisition import log_uncertainty, log_uncertainty_and_gradient, log_uncertainty_at
-from wsabi.quadrature.warp import likelihood_covariance
 from wsabi.settings import Method
 
 METHODS: tuple[Method, ...] = ("wsabi-l", "wsabi-m", "bq")
@@ -39,7 +38,7 @@ def test_value_is_the_variance_of_the_integrand(kind: str, dim: int, method: Met
     values = gp.factor.lower()[: gp.n, : gp.n] @ gp.whitened
     m_tilde, _ = reference.posterior(gp.kernel, gp.X, values, Q, gp.jitter)
     _, c_tilde = reference.posterior(gp.kernel, gp.rows, np.zeros(len(gp.rows)), Q, gp.jitter)
-    expected = np.exp(measure.log_pdf(Q)) ** 2 * np.diag(likelihood_covariance(method, m_tilde, c_tilde))
+    expected = np.exp(measure.log_pdf(Q)) ** 2 * np.diag(reference.likelihood_covariance(method, m_tilde, c_tilde))
     assert_allclose(np.exp(log_uncertainty_at(gp, measure, method, Q)), expected, rtol=1e-7)
     assert_allclose(np.exp([log_uncertainty_and_gradient(gp, measure, method, x)[0] for x in Q]), expected, rtol=1e-7)
 

@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from reference import likelihood_covariance
 from wsabi._core.types import Array
-from wsabi.quadrature.warp import latent_values, likelihood_covariance, likelihood_moments, offset
+from wsabi.quadrature.warp import latent_values, likelihood_moments, offset
 from wsabi.settings import Method
 
 

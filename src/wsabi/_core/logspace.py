@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 
-__all__ = ["log_mean_exp", "log_ratio_std", "log_sum_exp", "safe_log", "scaled_likelihood"]
+__all__ = ["log_ratio_std", "log_sum_exp", "safe_log", "scaled_likelihood"]
 
 
 def scaled_likelihood(log_l: Array) -> tuple[Array, float]:
@@ -36,11 +36,6 @@ def log_sum_exp(a: Array) -> float:
     if not math.isfinite(top):
         return top
     return top + math.log(float(np.exp(a - top).sum()))
-
-
-def log_mean_exp(a: Array) -> float:
-    """log (1/N) Σ exp a_n."""
-    return log_sum_exp(a) - math.log(len(a))
 
 
 def log_ratio_std(log_mean: float, log_var: float) -> float:

@@ -147,11 +147,6 @@ class AdaptiveModel:
         settled = self.unsearched_nats == 0.0 and not self.lookout.has_met_more
         return has_points and self.lookout.keeps_returning and settled
 
-    @property
-    def is_looking(self) -> bool:
-        """Whether the point proposed last belongs to a look, or is a mirror image of a known one."""
-        return self.lookout.is_asking
-
     # -- data ---------------------------------------------------------------------------------------------------------
 
     def observe(self, X: Array, log_l: Array) -> None:

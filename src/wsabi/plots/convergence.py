@@ -28,7 +28,6 @@ class Line:
     y: Array
     low: Array | None = None
     high: Array | None = None
-    granular: bool = False  # a few separate estimates: marked one by one
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,8 @@ class Panel:
     y_label: str
     lines: Sequence[Line]
     truth: Truth | None = None
-    y_scale: Literal["linear", "log", "symlog"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
     y_limits: tuple[float, float] | None = None
-    linear_within: float = 1.0  # of a symlog scale
 
 
 def against_time(panels: Sequence[Panel], *, columns: int = 2) -> Figure:
@@ -74,10 +72,7 @@ def _draw(axis: Axes, panel: Panel) -> None:
     for line in panel.lines:
         _draw_line(axis, line)
     axis.set_xscale("log")
-    if panel.y_scale == "symlog":
-        axis.set_yscale("symlog", linthresh=panel.linear_within)
-    else:
-        axis.set_yscale(panel.y_scale)
+    axis.set_yscale(panel.y_scale)
     if panel.y_limits is not None:
         axis.set_ylim(panel.y_limits)
     axis.set_title(panel.title)
@@ -89,11 +84,8 @@ def _draw(axis: Axes, panel: Panel) -> None:
 def _draw_line(axis: Axes, line: Line) -> None:
     colour = COLOURS[line.method]
     dashes = LINES[line.method] or (None, None)
-    marker = "s" if line.granular else ""
-    axis.plot(
-        line.seconds, line.y, color=colour, dashes=dashes, marker=marker, markersize=3.5, label=LABELS[line.method]
-    )
-    if not line.granular and len(line.seconds):
+    axis.plot(line.seconds, line.y, color=colour, dashes=dashes, label=LABELS[line.method])
+    if len(line.seconds):
         axis.plot(line.seconds[-1], line.y[-1], "o", color=colour, markersize=3.5)
     if line.low is not None and line.high is not None:
         axis.fill_between(line.seconds, line.low, np.asarray(line.high), color=colour, alpha=0.15, linewidth=0)

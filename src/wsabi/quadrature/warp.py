@@ -9,7 +9,7 @@ import numpy as np
 from wsabi._core.types import Array
 from wsabi.settings import Method
 
-__all__ = ["latent_values", "likelihood_covariance", "likelihood_moments", "offset"]
+__all__ = ["latent_values", "likelihood_moments", "offset"]
 
 
 def offset(likelihood: Array, alpha: float | Literal["auto"]) -> float:
@@ -44,14 +44,3 @@ def likelihood_moments(method: Method, alpha: float, m_tilde: Array, c_tilde: Ar
     if method == "wsabi-l":
         return alpha + 0.5 * squared, squared * c_tilde
     return alpha + 0.5 * (squared + c_tilde), (0.5 * c_tilde + squared) * c_tilde
-
-
-def likelihood_covariance(method: Method, m_tilde: Array, c_tilde: Array) -> Array:
-    """C(x, x'), (M, M), from m̃ (M,) and C̃ (M, M).
-
-    L: m̃ C̃ m̃', paper eq. (10);  M: ½C̃² + m̃ C̃ m̃', paper eq. (12)
-    """
-    if method == "bq":
-        return c_tilde
-    linear = m_tilde[:, None] * c_tilde * m_tilde
-    return linear if method == "wsabi-l" else 0.5 * np.square(c_tilde) + linear
