@@ -19,6 +19,7 @@ import numpy as np
 from wsabi._core.types import Array, Streams
 from wsabi.adaptive.check.combine import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
 from wsabi.adaptive.check.crossfit import CrossFit
+from wsabi.adaptive.check.pareto import smoothed
 from wsabi.adaptive.check.proposal import Proposal, log_mixture
 from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.regions import Regions, carried_lengthscales, ground_of
@@ -496,10 +497,10 @@ class AdaptiveModel:
     def posterior_draws(self, n: int, certificate: Certificate) -> tuple[Array, Array]:
         """Points (N, D) with log weights (N,) of ℓπ, for expectations under the posterior.
 
-        n draws of p weighted by the surrogates' ℓπ/p, each no heavier than the heaviest evaluation: a surrogate may
-        soar between its data, and what no evaluation has met anywhere is not evidence. Where the estimate rests on the
-        check points (``certificate``), these with their true weights; and where no draw has met the feasible part, the
-        training data with ℓπ for weights.
+        n draws of p weighted by the surrogates' ℓπ/p, Pareto-smoothed, each no heavier than the heaviest evaluation: a
+        surrogate may soar between its data, and what no evaluation has met anywhere is not evidence. Where the estimate
+        rests on the check points (``certificate``), these with their true weights; and where no draw has met the
+        feasible part, the training data with ℓπ for weights.
         """
         if self.regions is None:
             raise NumericalError("there are no regions to draw from yet.")
@@ -521,7 +522,7 @@ class AdaptiveModel:
         log_joint = self.log_l + self.measure.log_pdf(self.X)
         feasible = np.isfinite(log_joint)
         heaviest = np.max(log_joint[feasible] - proposal.log_pdf(self.X[feasible]))
-        return X, np.minimum(regions.surrogate(X)[0] - proposal.log_pdf(X), heaviest)
+        return X, smoothed(np.minimum(regions.surrogate(X)[0] - proposal.log_pdf(X), heaviest))
 
     @property
     def fits(self) -> list[FitRecord]:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from wsabi.adaptive.check.pareto import pareto_k
+from wsabi.adaptive.check.pareto import pareto_k, smoothed
 
 
 @pytest.mark.parametrize("k", [-0.3, 0.2, 0.5, 0.9, 1.5])
@@ -66,3 +66,29 @@ def test_one_weight_that_outgrows_the_rest_is_a_heavy_tail() -> None:
 def test_a_handful_of_weights_beside_nothing_is_all_tail() -> None:
     assert pareto_k(np.concatenate([[0.0], np.full(30, -1000.0)])) == math.inf
     assert pareto_k(np.zeros(31)) == 0.0
+
+
+def test_smoothed_weights_keep_their_order_their_bulk_and_their_largest() -> None:
+    """Draws of a generalised Pareto of shape 0.3: the sum of the smoothed weights is that of the raw ones to 2 %."""
+    rng = np.random.default_rng(0)
+    log_w = np.log(np.expm1(-0.3 * np.log1p(-rng.uniform(size=4000))) / 0.3 + 1e-3)
+    smooth = smoothed(log_w)
+    assert np.array_equal(np.argsort(log_w), np.argsort(smooth))
+    changed = smooth != log_w
+    assert 0 < changed.sum() <= 190
+    assert np.max(smooth) <= np.max(log_w)
+    assert abs(np.exp(smooth).sum() / np.exp(log_w).sum() - 1.0) < 0.02
+
+
+def test_one_weight_that_stands_alone_counts_for_no_more_than_the_tail_says() -> None:
+    log_w = np.log(np.random.default_rng(1).exponential(size=4000))
+    lone = np.append(log_w, np.max(log_w) + math.log(20.0))
+    share = float(np.exp(lone[-1]) / np.exp(lone).sum())
+    smooth = smoothed(lone)
+    assert share > 0.03
+    assert np.exp(smooth[-1]) / np.exp(smooth).sum() < 0.3 * share
+
+
+@pytest.mark.parametrize("log_w", [np.zeros(10), np.zeros(1000), np.full(100, -np.inf)])
+def test_weights_without_a_tail_are_left_as_they_are(log_w: np.ndarray) -> None:
+    assert np.array_equal(smoothed(log_w), log_w)

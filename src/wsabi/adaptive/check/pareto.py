@@ -1,4 +1,4 @@
-"""The tail of importance weights: Pareto-smoothed importance sampling's shape k."""
+"""The tail of importance weights: Pareto-smoothed importance sampling (Vehtari et al., 2024)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import numpy as np
 
 from wsabi._core.types import Array
 
-__all__ = ["pareto_k"]
+__all__ = ["pareto_k", "smoothed"]
+
+LEAST = 25  # weights, below which a tail of a fifth of them is too short to fit
 
 
 def pareto_k(log_weights: Array) -> float:
-    """Shape k of a generalised Pareto fitted to the largest weights (PSIS); NaN below 25 weights.
+    """Shape k of a generalised Pareto fitted to the largest weights; NaN below 25 weights.
 
     Notes
     -----
@@ -20,17 +22,50 @@ def pareto_k(log_weights: Array) -> float:
     weights, pulled to ½ by a weak prior worth ten observations as in Vehtari et al. (2024). Below 0.5 the variance of
     the mean is finite; above 0.7 neither the mean nor its standard error can be trusted.
     """
-    n = len(log_weights)
-    if n < 25:
-        return math.nan
-    tail = math.ceil(min(0.2 * n, 3.0 * math.sqrt(n)))
-    if not np.any(np.isfinite(log_weights)):
+    if len(log_weights) < LEAST or not np.any(np.isfinite(log_weights)):
         return math.nan
     ordered = np.sort(np.exp(log_weights - np.max(log_weights)))
-    excess = ordered[-tail:] - ordered[-tail - 1]
+    tail = _tail_length(len(ordered))
+    cutoff = float(ordered[-tail - 1])
+    excess = ordered[-tail:] - cutoff
     excess = excess[excess > 0.0]
     if len(excess) < 5:  # all but equal weights have no tail; a handful beside nothing is all tail
-        return 0.0 if ordered[-tail - 1] > 0.0 else math.inf
+        return 0.0 if cutoff > 0.0 else math.inf
+    return _fitted(excess)[0]
+
+
+def smoothed(log_weights: Array) -> Array:
+    """log weights (N,) whose M largest are those that a generalised Pareto fitted to them expects, in their order.
+
+    w_(m) = u + (σ/k)((1 − (m − ½)/M)^−k − 1), u the largest weight below the tail, none above the largest there was.
+    One weight that is large by chance then counts for no more than the tail says. Weights are left as they are where
+    there are fewer than 25, or where some of the tail equal u.
+    """
+    if len(log_weights) < LEAST or not np.any(np.isfinite(log_weights)):
+        return log_weights
+    top = float(np.max(log_weights))
+    weights = np.exp(log_weights - top)
+    order = np.argsort(weights)
+    tail = order[-_tail_length(len(weights)) :]
+    cutoff = float(weights[order[-len(tail) - 1]])
+    excess = weights[tail] - cutoff
+    if np.count_nonzero(excess > 0.0) < max(5, len(tail)):  # ties with the cut-off: there is no tail to smooth
+        return log_weights
+    k, sigma = _fitted(excess)
+    upper = 1.0 - (np.arange(1, len(tail) + 1) - 0.5) / len(tail)  # the share of the tail above each
+    expected = -sigma * np.log(upper) if abs(k) < 1e-8 else sigma / k * np.expm1(-k * np.log(upper))
+    found = log_weights.copy()
+    found[tail] = top + np.log(np.minimum(cutoff + expected, 1.0))
+    return found
+
+
+def _tail_length(n: int) -> int:
+    """M = min(N/5, 3√N)."""
+    return math.ceil(min(0.2 * n, 3.0 * math.sqrt(n)))
+
+
+def _fitted(excess: Array) -> tuple[float, float]:
+    """Shape k and scale σ of a generalised Pareto, from its ordered excesses (M,) above zero."""
     m = len(excess)
     grid = np.arange(1, 31 + int(math.sqrt(m)))
     quartile = excess[max(int(m / 4 + 0.5) - 1, 0)]
@@ -40,4 +75,4 @@ def pareto_k(log_weights: Array) -> float:
     weight = np.exp(log_likelihood - np.max(log_likelihood))
     best = float(weight @ b / weight.sum())
     shape = float(np.mean(np.log1p(-best * excess)))
-    return (m * shape + 10.0 * 0.5) / (m + 10.0)
+    return (m * shape + 10.0 * 0.5) / (m + 10.0), -shape / best
