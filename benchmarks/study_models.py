@@ -118,6 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", type=Path, default=FOLDER, help="folder of models.py (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder of the JSON file")
     chosen = parser.parse_args(arguments)
+    if chosen.models == FOLDER and not (FOLDER / "models.py").exists():  # as part of `make study`
+        print(
+            f"skipped: there is no {FOLDER / 'models.py'}; name the folder of the models with --models or WSABI_MODELS."
+        )
+        return
     models = load_models(chosen.models)
     unknown = set(chosen.names) - set(models)
     if unknown:
