@@ -50,7 +50,7 @@ def test_a_run_that_goes_on_from_its_result_is_the_unbroken_one(settings: wsabi.
 
 def test_one_more_evaluation_keeps_searches_and_error_bar() -> None:
     """It used to throw the searches and check points away: ± 0.0033 became ± 0.076."""
-    for seed in range(3):
+    for seed in range(2):
         first = wsabi.integrate(log_l, PRIOR, rng=seed)
         more = wsabi.integrate(log_l, PRIOR, budget=1, start=first)
         assert more.n_evals == first.n_evals + 1

@@ -51,7 +51,7 @@ def test_a_huge_error_bar_is_a_warning() -> None:
 
 
 def test_information_is_a_note_and_no_warning() -> None:
-    result = wsabi.integrate(lambda x: -math.inf if x[0] < -0.6 else gaussian(x), PRIOR, rng=0, budget=300, tol=0)
+    result = wsabi.integrate(lambda x: -math.inf if x[0] < -0.6 else gaussian(x), PRIOR, rng=0, budget=100, tol=0)
     assert any("likelihood is zero on about" in text for text in result.notes)
     assert not any("zero on about" in text for text in result.warnings)
     assert "note            The likelihood is zero on about" in str(result)
@@ -122,7 +122,7 @@ def test_the_table_of_a_running_integrator_makes_no_false_statement() -> None:
     assert "posterior       4000 weighted points, which count as" in text
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_converged_means_that_the_error_bar_is_within_the_tolerance(seed: int) -> None:
     noise = np.random.default_rng(seed)
     result = wsabi.integrate(lambda x: gaussian(x) + 0.1 * noise.standard_normal(), PRIOR, tol=0.05, rng=seed)
@@ -145,19 +145,19 @@ def test_a_density_that_does_not_integrate_to_one_is_a_warning() -> None:
 
 
 def test_under_noise_estimate_and_posterior_rest_on_the_check_points() -> None:
-    """log ℓ + N(0, 0.5²), 600 evaluations: the surrogate follows the noise and knows nothing.
+    """log ℓ + N(0, 0.5²), 400 evaluations: the surrogate follows the noise and knows nothing.
 
-    Over four seeds, error bars below half a nat that hold the truth (z < 3.5: 0.2 % false alarms), and posterior
+    Over two seeds, error bars below half a nat that hold the truth (z < 3.5: 0.1 % false alarms), and posterior
     standard deviations within 40 % (effective draws of at least 30: 1e-3).
     """
     sd, shift = 0.225, 0.3
     truth = 3.0 * math.log(sd / math.sqrt(1.0 + sd**2)) - 1.5 * shift**2 / (1.0 + sd**2) + 0.5 * 0.5**2
-    for seed in range(4):
+    for seed in range(2):
         noise = np.random.default_rng(100 + seed)
         result = wsabi.integrate(
             lambda x, noise=noise: float(-0.5 * np.sum((x - shift) ** 2) / sd**2 + 0.5 * noise.standard_normal()),
             wsabi.Gaussian(np.zeros(3)),
-            budget=600,
+            budget=400,
             tol=0,
             rng=seed,
         )
