@@ -53,9 +53,10 @@ def smoothed(log_weights: Array) -> Array:
         return log_weights
     k, sigma = _fitted(excess)
     upper = 1.0 - (np.arange(1, len(tail) + 1) - 0.5) / len(tail)  # the share of the tail above each
-    expected = -sigma * np.log(upper) if abs(k) < 1e-8 else sigma / k * np.expm1(-k * np.log(upper))
+    with np.errstate(over="ignore", invalid="ignore"):  # a tail so heavy that its end is beyond all numbers
+        expected = -sigma * np.log(upper) if abs(k) < 1e-8 else sigma / k * np.expm1(-k * np.log(upper))
     found = log_weights.copy()
-    found[tail] = top + np.log(np.minimum(cutoff + expected, 1.0))
+    found[tail] = top + np.log(np.fmin(cutoff + expected, 1.0))
     return found
 
 
