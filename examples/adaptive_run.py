@@ -100,9 +100,9 @@ grid = np.stack([part.ravel() for part in np.meshgrid(axis, axis)], axis=1)
 exact = math.log(np.exp(log_likelihood(grid) + prior.log_pdf(grid)).sum() * (axis[1] - axis[0]) ** 2)
 
 draw(model, history, looking, exact, Path(sys.argv[1] if len(sys.argv) > 1 else "adaptive-run.png"))
-for look in model.found.looks:
+for look in model.found.searches:
     print(f"look: {look.n_evals} evaluations, {look.outcome}, log mass {look.log_z:.3f}")
 print(f"model    {certificate.model_log_z:.4f} ± {certificate.model_log_z_std:.4f}")
-print(f"fresh    {certificate.fresh_log_z:.4f} ± {certificate.fresh_log_z_std:.4f} from {certificate.n_points} points")
+print(f"fresh    {certificate.check_log_z:.4f} ± {certificate.check_log_z_std:.4f} from {certificate.n_points} points")
 print(f"estimate {certificate.log_z:.4f} ± {certificate.log_z_std:.4f}")
 print(f"exact    {exact:.4f}")

@@ -41,7 +41,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("symmetry.group",),
     ("regions",),
     ("search.leads",),
-    ("search.regions_found",),
+    ("search.known_regions",),
     ("search.search", "symmetry.proof"),
     ("searches",),
     ("check.crossfit", "check.pareto", "check.proposal"),

@@ -196,12 +196,12 @@ def test_a_narrow_gaussian_in_ten_dimensions_is_found_sooner() -> None:
     prior = wsabi.Gaussian(np.zeros(10))
     plain = wsabi.integrate(value, prior, budget=400, rng=0)
     climbed = wsabi.integrate(value, prior, budget=400, rng=0, grad=gradient)
-    assert climbed.looks[0].outcome == "new region"
-    assert climbed.looks[0].n_evals < 0.7 * plain.looks[0].n_evals
+    assert climbed.searches[0].outcome == "new region"
+    assert climbed.searches[0].n_evals < 0.7 * plain.searches[0].n_evals
     assert abs(climbed.log_z - truth) < 0.01
     value, gradient, truth = narrow(10, 0.0005)
     narrower = wsabi.integrate(value, prior, budget=400, rng=0, grad=gradient)
-    assert abs(narrower.looks[0].n_evals - climbed.looks[0].n_evals) < 50
+    assert abs(narrower.searches[0].n_evals - climbed.searches[0].n_evals) < 50
     assert abs(narrower.log_z - truth) < 0.01
 
 
@@ -275,17 +275,17 @@ def test_the_look_counts_the_climb_and_loses_no_point_to_it() -> None:
     result = mine.run(log_l, budget=150, grad=grad)
     model = mine._model
     assert isinstance(model, AdaptiveModel)
-    assert result.looks[0].outcome == "new region"
-    assert np.all((model.data.asked_by == 0) == (np.arange(result.n_evals) < result.looks[0].n_evals))
+    assert result.searches[0].outcome == "new region"
+    assert np.all((model.data.asked_by == 0) == (np.arange(result.n_evals) < result.searches[0].n_evals))
     climb_end = int(np.argmax(np.linalg.norm((result.points - CENTRE) / SDS, axis=1)[DESIGN:] < 1.0)) + DESIGN
-    after = result.points[climb_end : result.looks[0].n_evals]
+    after = result.points[climb_end : result.searches[0].n_evals]
     assert np.linalg.norm((after - CENTRE) / SDS, axis=1).max() < 12.0  # the prior is 20 sds wide along an axis
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
     a, b = run(80), run(80)
     assert_array_equal(a.points, b.points)
-    assert (a.log_z, a.log_z_std, a.looks) == (b.log_z, b.log_z_std, b.looks)
+    assert (a.log_z, a.log_z_std, a.searches) == (b.log_z, b.log_z_std, b.searches)
     assert not np.array_equal(a.points, run(80, rng=1).points)
 
 

@@ -28,7 +28,7 @@ def grad(x: np.ndarray) -> np.ndarray:
 
 def assert_same(one: wsabi.Result, other: wsabi.Result) -> None:
     assert np.array_equal(one.points, other.points)
-    assert (one.log_z, one.log_z_std, one.looks) == (other.log_z, other.log_z_std, other.looks)
+    assert (one.log_z, one.log_z_std, one.searches) == (other.log_z, other.log_z_std, other.searches)
     assert np.array_equal(one.posterior.mean, other.posterior.mean)
 
 
@@ -54,7 +54,7 @@ def test_one_more_evaluation_keeps_searches_and_error_bar() -> None:
         first = wsabi.integrate(log_l, PRIOR, rng=seed)
         more = wsabi.integrate(log_l, PRIOR, budget=1, start=first)
         assert more.n_evals == first.n_evals + 1
-        assert more.looks[: len(first.looks)] == first.looks
+        assert more.searches[: len(first.searches)] == first.searches
         assert more.log_z_std <= 1.05 * first.log_z_std
         assert abs(more.log_z - first.log_z) < first.log_z_std
 

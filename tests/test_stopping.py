@@ -1,4 +1,4 @@
-"""A tolerance ends a run once further looks and fresh points have checked it, and not with half the mass."""
+"""A tolerance ends a run once further looks and check points have checked it, and not with half the mass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsabi.result import Result
 pytestmark = pytest.mark.sensitive
 
 PRIOR = wsabi.Gaussian([0.0, 0.0])
-MODES, WIDTH = np.array([[1.0, 1.0], [-1.1, -0.9]]), 0.1  # no mirror images of each other, twenty sds apart
+MODES, WIDTH = np.array([[1.0, 1.0], [-1.1, -0.9]]), 0.1  # no symmetry images of each other, twenty sds apart
 
 
 def two_modes(X: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ def test_a_run_without_a_budget_does_not_end_with_one_of_two_modes(seed: int) ->
     result = wsabi.integrate(two_modes, PRIOR, rng=seed, vectorized=True)
     assert result.reason == "tolerance"
     assert abs(result.log_z - TWO_MODES) < 0.05
-    last = [look.outcome for look in result.looks[-FEWER_RETURNS:]]
+    last = [look.outcome for look in result.searches[-FEWER_RETURNS:]]
     assert last == ["known region"] * FEWER_RETURNS
 
 
@@ -65,8 +65,8 @@ def test_a_run_that_ends_has_enough_fresh_points_and_looks() -> None:
     assert result.reason == "tolerance"
     assert result.certificate is not None
     assert result.certificate.n_points >= ENOUGH_POINTS
-    assert [look.outcome for look in result.looks[1:]] == ["known region"] * (len(result.looks) - 1)
-    assert len(result.looks) > FEWER_RETURNS
+    assert [look.outcome for look in result.searches[1:]] == ["known region"] * (len(result.searches) - 1)
+    assert len(result.searches) > FEWER_RETURNS
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -74,7 +74,7 @@ def test_a_small_budget_is_not_ended_by_points_too_few_to_check_it(seed: int) ->
     result = wsabi.integrate(one_mode, PRIOR, budget=60, rng=seed, vectorized=True)
     assert result.certificate is not None
     assert result.certificate.n_points >= MIN_POINTS
-    assert math.isfinite(result.certificate.fresh_log_z)
+    assert math.isfinite(result.certificate.check_log_z)
 
 
 def test_without_fresh_points_looks_alone_check_it() -> None:
@@ -100,7 +100,7 @@ def test_looks_go_on_with_few_fresh_points_or_none(certify: float) -> None:
     integrator = wsabi.Integrator(PRIOR, settings=wsabi.Settings(certify=certify), rng=0)
     first = integrator.run(two_modes, budget=35, tol=0, vectorized=True)
     more = integrator.run(two_modes, budget=365, tol=0, vectorized=True)
-    assert len(more.looks) > len(first.looks) + 2
+    assert len(more.searches) > len(first.searches) + 2
     assert abs(more.log_z - TWO_MODES) < 0.05
 
 
@@ -120,7 +120,7 @@ def test_where_only_time_limits_a_run_looks_go_on(monkeypatch: pytest.MonkeyPatc
     result = integrator.run(counting, max_seconds=600.0, tol=0, vectorized=True)
     assert result.n_evals == 200
     assert integrator._model.budget == 240  # type: ignore[union-attr]
-    looking = np.cumsum([look.n_evals for look in result.looks])
+    looking = np.cumsum([look.n_evals for look in result.searches])
     assert looking[-1] > 60
 
 

@@ -13,13 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
 import wsabi
-from wsabi.adaptive.symmetry.group import Mirror, group_of
+from wsabi.adaptive.symmetry.group import Symmetry, group_of
 
 pytestmark = pytest.mark.sensitive
 
 Function = Callable[[np.ndarray], np.ndarray]
-SWAP = Mirror.of(3, ((0, 1),))
-RENUMBER = Mirror.of(5, ((0, 1), (2, 3)), [4])  # means, log sds, and the share of the first
+SWAP = Symmetry.of(3, ((0, 1),))
+RENUMBER = Symmetry.of(5, ((0, 1), (2, 3)), [4])  # means, log sds, and the share of the first
 _rng = np.random.default_rng(5)
 DATA = np.concatenate([_rng.normal(-1.5, 0.35, 10), _rng.normal(1.2, 0.35, 15)])
 MANY = np.concatenate([_rng.normal(-1.5, 0.35, 14), _rng.normal(1.2, 0.5, 22)])
@@ -66,7 +66,7 @@ def grid_sum(n: int) -> float:
     return float(np.logaddexp.reduce(log_joint)) + cell
 
 
-def symmetries(integrator: wsabi.Integrator) -> list[Mirror]:
+def symmetries(integrator: wsabi.Integrator) -> list[Symmetry]:
     return list(integrator._model.found.symmetries)  # type: ignore[union-attr]
 
 
@@ -142,17 +142,17 @@ def test_two_hidden_units_are_reversed_and_exchanged() -> None:
     two less well, and says so. Two runs of three prove the whole group; none of four would in one of eighty sets of
     seeds.
     """
-    unit, exchanged = Mirror.of(4, reversed_axes=[0, 2]), Mirror.of(4, ((0, 1), (2, 3)))
-    group = [Mirror.of(4), *group_of([unit, exchanged], 23)]
+    unit, exchanged = Symmetry.of(4, reversed_axes=[0, 2]), Symmetry.of(4, ((0, 1), (2, 3)))
+    group = [Symmetry.of(4), *group_of([unit, exchanged], 23)]
     assert len(group) == 8
     mode = np.array([1.3, -0.5, 0.9, 0.7])
-    log_l, log_z = bumps(np.array([mirror.image(mode) for mirror in group]), np.zeros(8), 0.2)
+    log_l, log_z = bumps(np.array([symmetry.image(mode) for symmetry in group]), np.zeros(8), 0.2)
     complete = []
     for seed in range(4):
         integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), rng=seed)
         result = integrator.run(log_l, budget=300, vectorized=True)
         assert abs(result.log_z - log_z) < 3.0 * result.log_z_std
-        proved = {Mirror.of(4), *integrator._model.found.group}  # type: ignore[union-attr]
+        proved = {Symmetry.of(4), *integrator._model.found.group}  # type: ignore[union-attr]
         assert proved <= set(group)
         if proved == set(group):
             complete.append(result)
@@ -202,7 +202,7 @@ def test_without_a_symmetry_there_are_no_images() -> None:
     expected += 0.5 * np.linalg.slogdet(2.0 * np.pi * cov)[1]
     assert abs(result.log_z - expected) < min(0.05, 3.0 * result.log_z_std)
     assert symmetries(integrator) == []
-    assert [site.mirror for site in integrator._model.found.sites] == [None]  # type: ignore[union-attr]
+    assert [site.symmetry for site in integrator._model.found.sites] == [None]  # type: ignore[union-attr]
     assert integrator._model.lookout.images._tried  # type: ignore[union-attr]
 
 

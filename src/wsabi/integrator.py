@@ -429,7 +429,7 @@ class Integrator:
             settings=self.settings,
             posterior=posterior,
             certificate=estimate.certificate,
-            looks=tuple(model.found.looks) if isinstance(model, AdaptiveModel) else (),
+            searches=tuple(model.found.searches) if isinstance(model, AdaptiveModel) else (),
             symmetries=symmetries_of(model, self._chart.names),
             prior=self.prior,
             reweigh=reweigh,
@@ -602,7 +602,7 @@ class Integrator:
         """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
 
         One record is not enough: the claim of a young model, whose length-scales have just jumped, may be far off. Nor
-        is any claim of the adaptive model before fresh points and further looks have checked it.
+        is any claim of the adaptive model before check points and further looks have checked it.
         """
         if len(self._history) < 2 or self.n_evals < 4 * (self._chart.dim + 1):
             return False

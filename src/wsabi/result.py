@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsabi.posterior.closed_form import Posterior
     from wsabi.posterior.weighted import WeightedSamples
 
-__all__ = ["Certificate", "ErrorBudget", "Look", "ModelBelief", "Reason", "Record", "Result"]
+__all__ = ["Certificate", "ErrorBudget", "ModelBelief", "Reason", "Record", "Result", "SearchRecord"]
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
@@ -109,12 +109,12 @@ class Certificate:
     ----------
     log_z, log_z_std : the combination, and its statistical error; ``Result.error_budget`` has what else there is.
     model_log_z, model_log_z_std : integral of the control variate, with the models' own variance, their distance from
-        each other and, where the fresh points ask for it, what it takes to agree with them.
-    fresh_log_z, fresh_log_z_std : unbiased estimate from the fresh points, with the model as control variate.
-    difference : fresh less model, in standard deviations by the fresh points' error and the models' own claim.
-    n_points, effective_sample_size, pareto_k : of the fresh points' importance weights; k is NaN below 25 points.
+        each other and, where the check points ask for it, what it takes to agree with them.
+    check_log_z, check_log_z_std : unbiased estimate from the check points, with the model as control variate.
+    difference : fresh less model, in standard deviations by the check points' error and the models' own claim.
+    n_points, effective_sample_size, pareto_k : of the check points' importance weights; k is NaN below 25 points.
     wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
-    doubt : the surrogate's predictive sd of log ℓ in nats, averaged over its posterior.
+    uncertainty : the surrogate's predictive sd of log ℓ in nats, averaged over its posterior.
     model_log_var : log of the models' variance of Z.
     rests_on_points : whether log_z and its sd are those of the check points alone, because the models do not know the
         integral.
@@ -126,21 +126,21 @@ class Certificate:
     log_z_std: float
     model_log_z: float
     model_log_z_std: float
-    fresh_log_z: float
-    fresh_log_z_std: float
+    check_log_z: float
+    check_log_z_std: float
     difference: float
     n_points: int
     effective_sample_size: float
     pareto_k: float
     wsabi_share: float
-    doubt: float
+    uncertainty: float
     model_log_var: float
     rests_on_points: bool = False
     misplaced: float = math.nan
 
 
 @dataclass(frozen=True)
-class Look:
+class SearchRecord:
     """One search, from fresh draws of the prior or round a point that another met: its cost, log mass and outcome."""
 
     n_evals: int
@@ -176,9 +176,9 @@ class Result:
     fits : outcome of every fit of the hyperparameters, length-scales in the model's coordinates.
     jitter : largest relative jitter that a kernel matrix needed.
     warnings : sentences about what makes the number doubtful; empty when all is well.
-    notes : sentences for information, which cast no doubt on it.
-    certificate : the models' integral beside that of fresh points; None where there were none (prior as measure).
-    looks : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
+    notes : sentences for information, which cast no uncertainty on it.
+    certificate : the models' integral beside that of check points; None where there were none (prior as measure).
+    searches : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
     symmetries : ways to exchange parameters, or to reverse them about the centre of the prior, under which ℓπ was found
         to be the same; such as "mu1 <-> mu2".
     prior : the prior of the run.
@@ -206,7 +206,7 @@ class Result:
     settings: Settings | None = field(repr=False)
     posterior: Posterior | WeightedSamples = field(repr=False)
     certificate: Certificate | None = field(default=None, repr=False)
-    looks: tuple[Look, ...] = field(default=(), repr=False)
+    searches: tuple[SearchRecord, ...] = field(default=(), repr=False)
     symmetries: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error_budget: ErrorBudget = field(default=ErrorBudget(math.nan), repr=False)
@@ -273,10 +273,10 @@ class Result:
 def _described(certificate: Certificate) -> str:
     """The check in one line: how many points, and whether they agree."""
     points = f"{certificate.n_points} independent points"
-    if not math.isfinite(certificate.fresh_log_z):
+    if not math.isfinite(certificate.check_log_z):
         return f"{points}, too few to check anything"
     verdict = "agree" if abs(certificate.difference) <= 3.0 else "disagree"
-    return f"{points} {verdict}: {certificate.fresh_log_z:.6g} ± {certificate.fresh_log_z_std:.2g}"
+    return f"{points} {verdict}: {certificate.check_log_z:.6g} ± {certificate.check_log_z_std:.2g}"
 
 
 def _decimals(std: float) -> int:

@@ -63,7 +63,13 @@ def error_of(result: Result, truth: float) -> float:
 def assert_same(a: Result, b: Result) -> None:
     """Bit for bit, but for the clock."""
     assert_array_equal(a.points, b.points)
-    assert (a.log_z, a.log_z_std, a.model, a.looks, a.warnings) == (b.log_z, b.log_z_std, b.model, b.looks, b.warnings)
+    assert (a.log_z, a.log_z_std, a.model, a.searches, a.warnings) == (
+        b.log_z,
+        b.log_z_std,
+        b.model,
+        b.searches,
+        b.warnings,
+    )
     assert repr(a.certificate) == repr(b.certificate)  # its Pareto k may be NaN, which differs from itself
 
 
@@ -90,7 +96,7 @@ def test_known_integrals(problem: Problem, budget: int, tolerance: float) -> Non
     assert error_of(result, problem.log_z) < 5.0 * result.log_z_std + 1e-4
     assert result.certificate is not None
     assert result.certificate.n_points > 0
-    assert result.looks[0].outcome == "new region"
+    assert result.searches[0].outcome == "new region"
 
 
 def two_bumps(X: np.ndarray) -> np.ndarray:
@@ -368,7 +374,7 @@ def test_too_few_evaluations_to_look_are_plain_wsabi_with_a_warning(dim: int) ->
     result = run(lambda X: -0.5 * np.square(X).sum(axis=1), wsabi.Gaussian(np.zeros(dim)), dim + 1)
     assert any("too few to search for modes" in text for text in result.warnings)
     assert result.certificate is None
-    assert result.looks == ()
+    assert result.searches == ()
     assert math.isfinite(result.log_z)
 
 

@@ -58,7 +58,7 @@ def far_bumps(X: np.ndarray) -> np.ndarray:
     return np.asarray(np.logaddexp(*(-0.5 * np.square((X - c) / 0.03).sum(axis=1) for c in FAR_BUMPS)))
 
 
-FAR_BUMPS = np.array([[1.0, 1.0], [-1.1, -0.9]])  # no mirror images of each other
+FAR_BUMPS = np.array([[1.0, 1.0], [-1.1, -0.9]])  # no symmetry images of each other
 FAR_BUMPS_TRUTH = math.log(2.0 * math.pi * 0.0009) + float(
     np.logaddexp(*stats.norm(0.0, math.sqrt(1.0009)).logpdf(FAR_BUMPS).sum(axis=1))
 )
@@ -96,7 +96,7 @@ def test_a_bump_that_the_first_look_missed_is_found_once_the_claim_is_settled() 
         if model.regions is not None and all(known_bumps(model)):
             break
     assert began
-    assert len(model.found.looks) > 1
+    assert len(model.found.searches) > 1
     assert known_bumps(model) == [True, True]
     for _ in range(20):
         step_model(model, far_bumps)
@@ -119,10 +119,10 @@ def test_looks_go_on_only_once_the_claim_is_settled(monkeypatch: pytest.MonkeyPa
             assert certificate is not None
             assert certificate.log_z_std < 2.0 * adaptive.SETTLED  # asked one point before
     assert began is not None
-    assert len(model.found.looks) > 1
+    assert len(model.found.searches) > 1
     assert abs(model.estimate().log_z - TRUTH) < 5e-3  # type: ignore[union-attr]
     monkeypatch.setattr(adaptive, "SETTLED", 0.0)
-    assert len(grown(120).found.looks) == 1
+    assert len(grown(120).found.searches) == 1
 
 
 @pytest.mark.usefixtures("one_look_first")
@@ -134,9 +134,9 @@ def test_what_makes_another_look_worth_more(monkeypatch: pytest.MonkeyPatch, rea
         monkeypatch.setattr(lookout.Lookout, "unseen_share", math.expm1(0.05))
     model = a_model(120)
     model.plan(120, tol=0.05 if reason == "good enough" else 0.0)
-    while len(model.X) < 120 and len(model.found.looks) < 2:
+    while len(model.X) < 120 and len(model.found.searches) < 2:
         step_model(model)
-    assert len(model.found.looks) == 2
+    assert len(model.found.searches) == 2
 
 
 def test_an_interrupted_observation_can_be_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,15 +180,15 @@ def test_fresh_points_never_enter_a_model() -> None:
 
 
 def test_looks_judge_by_their_own_points_while_others_are_under_way() -> None:
-    """Eight points are always under way: a look ends only after its own design was told, none of it fresh points."""
+    """Eight points are always under way: a look ends only after its own design was told, none of it check points."""
     model, queue = a_model(200), collections.deque[np.ndarray]()
     for _ in range(200):
         while len(queue) < 8:
             queue.append(model.propose(1, np.array(list(queue)).reshape(-1, DIM))[0])
         x = queue.popleft()[None, :]
         model.observe(x, bump(x))
-    assert len(model.found.looks) > 2
-    for number, look in enumerate(model.found.looks):
+    assert len(model.found.searches) > 2
+    for number, look in enumerate(model.found.searches):
         own = model.data.asked_by == number
         assert look.n_evals >= 2 * DIM + 1  # the design of a follow-up, the smaller one
         assert own.sum() >= look.n_evals  # those under way when it ended came later
@@ -239,8 +239,8 @@ def test_the_first_look_counts_what_it_asked_for_not_what_was_given() -> None:
     told = dataclasses.replace(earlier, ledger=None)  # without its events, its evaluations are taken as told
     again = wsabi.integrate(bump, PRIOR, budget=100, rng=1, vectorized=True, tol=0.0, start=told)
     assert again.n_evals == 200
-    assert sum(look.n_evals for look in again.looks) <= 100
-    assert len(again.looks) > 1
+    assert sum(look.n_evals for look in again.searches) <= 100
+    assert len(again.searches) > 1
 
 
 def test_a_cold_q_takes_the_place_of_a_hot_one() -> None:

@@ -147,7 +147,7 @@ def test_who_had_asked_for_a_point_is_remembered() -> None:
     data = told()
     assert_array_equal(data.asked_by, [0, 0, -1, -1, -1, 0])
     assert_array_equal(data.drawn_from, [-1, -1, 2, -1, 0, -1])
-    assert (data.n_training, data.n_fresh, data.n_own(0), data.n_own(1)) == (4, 2, 3, 0)
+    assert (data.n_training, data.n_check, data.n_own(0), data.n_own(1)) == (4, 2, 3, 0)
     assert (data.n_starts, data.n_infeasible) == (2, 1)
 
 
@@ -170,7 +170,7 @@ def test_released_fresh_points_are_training_data_those_under_way_too() -> None:
     data.draw(later[0], 1)
     data.release_fresh()
     data.observe(later[:1], np.zeros(1))
-    assert data.n_fresh == 0
+    assert data.n_check == 0
     assert len(data.training()[0]) == 7
 
 

@@ -13,7 +13,7 @@ from scipy import integrate, special, stats
 from wsabi.adaptive.regions import TWIN, Regions, inflation
 from wsabi.adaptive.search.anneal import Explorer
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import Mirror, reflected
+from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian
 from wsabi.settings import Settings
@@ -154,7 +154,7 @@ def test_variance_is_weighted_by_the_squares() -> None:
 
 @pytest.mark.parametrize(("families", "together"), [((3, 3), True), ((3, 5), False)])
 def test_errors_of_one_family_add_up(families: tuple[int, int], together: bool) -> None:
-    """V[Z] = (Σ w_k √V_k)² for mirror images, wrong by the same, and Σ w_k² V_k for regions that are none.
+    """V[Z] = (Σ w_k √V_k)² for symmetry images, wrong by the same, and Σ w_k² V_k for regions that are none.
 
     The sds are within a factor of ten of each other, so that the cross term is a sixth of the variance or more.
     """
@@ -292,38 +292,40 @@ def test_each_place_is_spoken_for_by_its_nearest_region() -> None:
     assert_allclose(sd, np.where(left > right, by_part[0][1], by_part[1][1]), atol=1e-6)  # a root of a difference
 
 
-def a_region_and_its_image(mirror: Mirror, *, image_first: bool) -> tuple[Regions, np.ndarray, np.ndarray]:
+def a_region_and_its_image(symmetry: Symmetry, *, image_first: bool) -> tuple[Regions, np.ndarray, np.ndarray]:
     """A region that slants, its image, and the data of both."""
-    dim = len(mirror.order)
+    dim = len(symmetry.order)
     measure, centre = Gaussian(np.zeros(dim)), np.array([1.5, 0.4, -0.8])[:dim]
     slant = np.array([[0.5, 0.3, 0.1], [0.0, 0.2, 0.0], [0.2, 0.0, 0.6]])[:dim, :dim]
     X = centre + np.random.default_rng(0).standard_normal((40, dim)) @ slant
     explorer = an_explorer(measure, centre, 0.4, 0.0, X, smooth(X))
-    both = [(reflected(explorer, mirror), mirror), (explorer, None)]
+    both = [(reflected(explorer, symmetry), symmetry), (explorer, None)]
     if not image_first:
         both.reverse()
-    explorers, mirrors = [one for one, _ in both], [each for _, each in both]
-    X, log_l = np.concatenate([X, mirror.image(X)]), np.tile(smooth(X), 2)
+    explorers, symmetries = [one for one, _ in both], [each for _, each in both]
+    X, log_l = np.concatenate([X, symmetry.image(X)]), np.tile(smooth(X), 2)
     rng = np.random.default_rng(1)
-    regions = Regions(measure, Settings(), rng, explorers, X, log_l, [None, None], families=[0, 0], mirrors=mirrors)
+    regions = Regions(
+        measure, Settings(), rng, explorers, X, log_l, [None, None], families=[0, 0], symmetries=symmetries
+    )
     return regions, X, log_l
 
 
 @pytest.mark.parametrize("image_first", [False, True])
 def test_the_shape_of_an_image_is_the_image_of_the_shape(image_first: bool) -> None:
-    """By a mirror that is not its own inverse, of a region that slants: the same densities at the images, exactly."""
-    turn = Mirror((1, 0), (1, -1))
+    """By a symmetry that is not its own inverse, of a region that slants: the same densities at the images, exactly."""
+    turn = Symmetry((1, 0), (1, -1))
     regions, _, _ = a_region_and_its_image(turn, image_first=image_first)
     image, original = regions.parts if image_first else regions.parts[::-1]
     places = original.shape.sample(50, np.random.default_rng(2))
-    for mirrored, shape in ((image.shape, original.shape), (image.doubt, original.doubt)):
+    for mirrored, shape in ((image.shape, original.shape), (image.uncertainty, original.uncertainty)):
         assert_allclose(mirrored.log_pdf(turn.image(places)), shape.log_pdf(places), rtol=1e-9, atol=1e-9)
         assert np.max(np.abs(mirrored.log_pdf(turn.inverse.image(places)) - shape.log_pdf(places))) > 1.0
 
 
 @pytest.mark.parametrize("image_first", [False, True])
-@pytest.mark.parametrize("turn", [Mirror((1, 0), (1, -1)), Mirror((2, 0, 1), (1, -1, 1))])
-def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(turn: Mirror, image_first: bool) -> None:
+@pytest.mark.parametrize("turn", [Symmetry((1, 0), (1, -1)), Symmetry((2, 0, 1), (1, -1, 1))])
+def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(turn: Symmetry, image_first: bool) -> None:
     """With another θ than they had been fitted with, the same for both, while the regions given stay as they are."""
     regions, X, log_l = a_region_and_its_image(turn, image_first=image_first)
     before = regions.explorers
@@ -331,7 +333,7 @@ def test_surrogates_that_learn_once_more_do_so_for_a_region_and_its_image(turn: 
     last = regions.relearnt(X, log_l, np.random.default_rng(0))
     assert all(one is other for one, other in zip(regions.explorers, before, strict=True))
     image, original = last.explorers if image_first else last.explorers[::-1]
-    old = next(part.explorer for part in regions.parts if part.mirror is None)
+    old = next(part.explorer for part in regions.parts if part.symmetry is None)
     assert original.surrogate is not None
     assert old.surrogate is not None
     theta = old.surrogate.theta
@@ -349,7 +351,10 @@ def test_shapes_follow_the_surrogates_posterior_and_its_doubt(dim: int) -> None:
     regions = two_regions(dim, 60 * dim)
     rng = np.random.default_rng(0)
     for part in regions.parts:
-        for shape, log_target in ((part.shape, part.explorer.log_posterior), (part.doubt, part.explorer.log_doubt)):
+        for shape, log_target in (
+            (part.shape, part.explorer.log_posterior),
+            (part.uncertainty, part.explorer.log_uncertainty),
+        ):
             X = shape.sample(2000, rng)
             log_w = log_target(X) - shape.log_pdf(X)
             w = np.exp(log_w - log_w.max())

@@ -16,9 +16,9 @@ from wsabi.adaptive.check.combine import ENOUGH_POINTS
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.search.anneal import Explorer
-from wsabi.adaptive.search.regions_found import Found
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.search import Search
-from wsabi.adaptive.searches import BARREN_SHARE, FORETOLD, FORETOLD_COLD, Lookout
+from wsabi.adaptive.searches import BARREN_SHARE, PREDICTED, PREDICTED_COLD, Lookout
 from wsabi.adaptive.surrogate.frame import Frame
 
 NONE = np.empty((0, 2))
@@ -45,7 +45,7 @@ def step(model: AdaptiveModel, log_l: Any = bump) -> None:
 def looked(n_looks: int, budget: int = 200, seed: int = 0) -> AdaptiveModel:
     """A model after so many looks."""
     model = a_model(budget, seed=seed)
-    while len(model.found.looks) < n_looks:
+    while len(model.found.searches) < n_looks:
         assert len(model.X) < budget
         step(model)
     return model
@@ -92,35 +92,35 @@ def test_a_region_foretells_what_its_surrogate_knew(which: int, sign: float) -> 
     for off, host in ((0.45, 0), (0.55, None)):
         log_l = found.explorers[0].mean_log_likelihood(X)
         log_l[which] += sign * off
-        assert found.foretells(X, log_l, 0.5) == host
+        assert found.predicts(X, log_l, 0.5) == host
 
 
 def test_what_is_foretold_is_the_mean_however_unsure() -> None:
-    """Beyond its data log E[ℓ] has a bonus for doubt, here of 1e-5 nats and more, which is no knowledge."""
+    """Beyond its data log E[ℓ] has a bonus for uncertainty, here of 1e-5 nats and more, which is no knowledge."""
     found, X = found_of(("new region", knowing(CENTRE))), CENTRE + 4.0 * (POINTS[:6] - CENTRE)
     expected = found.explorers[0].mean_log_likelihood(X)
     assert np.max(np.abs(found.explorers[0].log_likelihood(X)[0] - expected)) > 1e-5
-    assert found.foretells(X, expected, 1e-8) == 0
+    assert found.predicts(X, expected, 1e-8) == 0
 
 
 def test_what_is_far_below_the_best_need_not_be_foretold() -> None:
     found = found_of(("new region", knowing(CENTRE)))
     log_l = bump(POINTS)
     log_l[BEST[6:]] -= 100.0
-    assert found.foretells(POINTS, log_l, 0.5) == 0
+    assert found.predicts(POINTS, log_l, 0.5) == 0
     log_l[BEST[6:]] = -np.inf
-    assert found.foretells(POINTS, log_l, 0.5) == 0
-    assert found.foretells(POINTS, bump(POINTS) - 100.0, 0.5) is None
+    assert found.predicts(POINTS, log_l, 0.5) == 0
+    assert found.predicts(POINTS, bump(POINTS) - 100.0, 0.5) is None
 
 
 def test_nothing_is_foretold_by_few_points_or_without_a_region() -> None:
     """Fewer than 2D + 2 with a likelihood above zero are no look yet."""
     found = found_of(("new region", knowing(CENTRE)))
     log_l = bump(POINTS)
-    assert found.foretells(POINTS[:6], log_l[:6], 0.5) == 0
-    assert found.foretells(POINTS[:5], log_l[:5], 0.5) is None
-    assert found.foretells(POINTS[:6], np.where(np.arange(6) == 2, -np.inf, log_l[:6]), 0.5) is None
-    assert Found(MEASURE).foretells(POINTS, log_l, math.inf) is None
+    assert found.predicts(POINTS[:6], log_l[:6], 0.5) == 0
+    assert found.predicts(POINTS[:5], log_l[:5], 0.5) is None
+    assert found.predicts(POINTS[:6], np.where(np.arange(6) == 2, -np.inf, log_l[:6]), 0.5) is None
+    assert KnownRegions(MEASURE).predicts(POINTS, log_l, math.inf) is None
 
 
 def test_of_several_regions_the_one_that_says_most_at_the_best_point_foretells() -> None:
@@ -132,11 +132,11 @@ def test_of_several_regions_the_one_that_says_most_at_the_best_point_foretells()
     log_l = np.logaddexp(-0.5 * squares[0], 1.0 - 0.5 * squares[1])
     best = int(np.argmax(log_l + MEASURE.log_pdf(X)))
     assert best >= 4
-    assert found.foretells(X, log_l, 0.5) == 1
-    assert found.foretells(X[::-1], log_l[::-1], 0.5) == 1
+    assert found.predicts(X, log_l, 0.5) == 1
+    assert found.predicts(X[::-1], log_l[::-1], 0.5) == 1
     log_l[4:] -= 100.0  # as if there were nothing at THERE: what was expected there was not met
     log_l[:4] += 1.0
-    assert found.foretells(X, log_l, 0.5) is None
+    assert found.predicts(X, log_l, 0.5) is None
 
 
 def test_a_hit_is_the_hosts_where_one_is_given() -> None:
@@ -156,19 +156,19 @@ def test_a_look_that_meets_what_was_known_ends_with_its_design(monkeypatch: pyte
     It may have come back by itself with the last of them, but in few runs.
     """
     model = looked(1)
-    while len(model.found.looks) < 2:
+    while len(model.found.searches) < 2:
         masses = [explorer.log_z + model.offset for explorer in model.found.explorers]
         step(model)
-    look = model.found.looks[1]
+    look = model.found.searches[1]
     assert (look.n_evals, look.outcome) == (2 * 2 + 2, "known region")
     assert look.log_z in masses
     assert hits_of(model.found) == [2]
-    monkeypatch.setattr(Found, "foretells", lambda *_: None)
-    assert np.median([looked(2, seed=seed).found.looks[1].n_evals for seed in range(5)]) > 2 * 2 + 2
+    monkeypatch.setattr(KnownRegions, "predicts", lambda *_: None)
+    assert np.median([looked(2, seed=seed).found.searches[1].n_evals for seed in range(5)]) > 2 * 2 + 2
 
 
 def test_looks_are_compared_at_their_temperature_and_only_those_from_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the first look, before which nothing was known, nor one round a point that was not foretold."""
+    """Neither the first look, before which nothing was known, nor one round a point that was not predicted."""
     judged: list[Search] = []
     asked: list[tuple[Search, float, float]] = []
     outcome = Lookout._outcome
@@ -177,21 +177,21 @@ def test_looks_are_compared_at_their_temperature_and_only_those_from_the_prior(m
         judged.append(search)
         return outcome(lookout, search)
 
-    def foretells(_: Found, X: np.ndarray, log_l: np.ndarray, tolerance: float) -> None:
+    def predicts(_: KnownRegions, X: np.ndarray, log_l: np.ndarray, tolerance: float) -> None:
         assert len(X) == len(log_l)
         asked.append((judged[-1], tolerance, judged[-1].explorer.temperature))
 
     monkeypatch.setattr(Lookout, "_outcome", noting)
-    monkeypatch.setattr(Found, "foretells", foretells)
+    monkeypatch.setattr(KnownRegions, "predicts", predicts)
     model = looked(2)
     model.lookout.begin_around(CENTRE + 1.0)
-    while len(model.found.looks) < 3:
+    while len(model.found.searches) < 3:
         step(model)
     kinds = {(search.first, search.from_prior) for search in judged}
     assert kinds == {(True, True), (False, True), (False, False)}
     assert {(search.first, search.from_prior) for search, _, _ in asked} == {(False, True)}
     for _, tolerance, temperature in asked:
-        assert tolerance == max(FORETOLD * temperature, FORETOLD_COLD)
+        assert tolerance == max(PREDICTED * temperature, PREDICTED_COLD)
     assert len(asked) == sum(search.from_prior and not search.first for search in judged)
 
 
@@ -199,10 +199,10 @@ def test_a_look_is_not_foretold_by_what_has_learnt_from_it() -> None:
     """After an interrupt all models are built anew, with the points of the look under way among their data."""
     model = looked(1)
     assert model.lookout.search is not None
-    assert model.lookout.search.may_be_foretold
+    assert model.lookout.search.may_be_predicted
     step(model)
     model.recover()
-    assert not model.lookout.search.may_be_foretold
+    assert not model.lookout.search.may_be_predicted
 
 
 CLOSE = np.array([[0.7, 0.3, -0.4, 0.2], [0.74, 0.32, -0.4, 0.25]])  # of width 0.003: from afar they are one mode
@@ -253,16 +253,16 @@ def test_looks_keep_returning(looks: str, returning: bool) -> None:
     """Five in a row to known regions, or three (capital letters) that took half the share of fruitless looks."""
     outcomes = {"n": "new region", "k": "known region", "-": "negligible mass", "?": "unfinished"}
     lookout = a_lookout()
-    lookout.found.looks = [a_look(outcomes[letter.lower()], HALF // 2 if letter == "K" else 1) for letter in looks]
+    lookout.found.searches = [a_look(outcomes[letter.lower()], HALF // 2 if letter == "K" else 1) for letter in looks]
     assert lookout.keeps_returning == returning
 
 
 def test_three_returns_must_have_taken_more_than_half_the_share() -> None:
     lookout = a_lookout()
-    lookout.found.looks = [a_look("new region", 100), *(a_look("known region", HALF // 3) for _ in range(3))]
+    lookout.found.searches = [a_look("new region", 100), *(a_look("known region", HALF // 3) for _ in range(3))]
     assert HALF % 3 == 0
     assert not lookout.keeps_returning
-    lookout.found.looks[1] = a_look("known region", HALF // 3 + 1)
+    lookout.found.searches[1] = a_look("known region", HALF // 3 + 1)
     assert lookout.keeps_returning
     lookout.budget = 400  # of a larger budget it is less
     assert not lookout.keeps_returning
@@ -274,7 +274,7 @@ def test_five_returns_end_the_first_looking() -> None:
     while model.regions is None:
         assert len(model.X) < 300
         step(model)
-    assert [look.outcome for look in model.found.looks] == ["new region", *(["known region"] * 5)]
+    assert [look.outcome for look in model.found.searches] == ["new region", *(["known region"] * 5)]
     assert model.lookout.keeps_returning
 
 
@@ -283,11 +283,11 @@ def test_where_looks_must_return_more_often_they_go_on(monkeypatch: pytest.Monke
     model = a_model(4000)
     while model.regions is None:
         step(model)
-    assert [look.outcome for look in model.found.looks] == ["new region", *(["known region"] * 7)]
+    assert [look.outcome for look in model.found.searches] == ["new region", *(["known region"] * 7)]
 
 
 @pytest.mark.parametrize(
-    ("certify", "n_fresh", "returning", "checked"),
+    ("certify", "n_check", "returning", "checked"),
     [
         (0.1, ENOUGH_POINTS, True, True),
         (0.1, ENOUGH_POINTS - 1, True, False),
@@ -295,15 +295,15 @@ def test_where_looks_must_return_more_often_they_go_on(monkeypatch: pytest.Monke
         (0.06, 12, True, True),  # all that will come
         (0.06, 11, True, False),
         (0.02, 4, True, False),  # too few to check anything
-        (0.0, 0, True, True),  # where no fresh points are asked for, none are waited for
+        (0.0, 0, True, True),  # where no check points are asked for, none are waited for
         (0.0, 0, False, False),
     ],
 )
 def test_a_model_is_checked_by_looks_and_fresh_points(
-    monkeypatch: pytest.MonkeyPatch, certify: float, n_fresh: int, returning: bool, checked: bool
+    monkeypatch: pytest.MonkeyPatch, certify: float, n_check: int, returning: bool, checked: bool
 ) -> None:
     model = a_model(200, certify)
-    monkeypatch.setattr(AdaptiveModel, "n_certificate", n_fresh)
+    monkeypatch.setattr(AdaptiveModel, "n_certificate", n_check)
     monkeypatch.setattr(Lookout, "keeps_returning", returning)
     assert model.is_checked == checked
 

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import wsabi
 from wsabi.adaptive.engine import AdaptiveModel
-from wsabi.adaptive.search.regions_found import Found
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.searches import Lookout
-from wsabi.adaptive.symmetry.group import Mirror
+from wsabi.adaptive.symmetry.group import Symmetry
 from wsabi.gp.fit import LOG_BOUND, FitRecord
 from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
@@ -24,7 +24,7 @@ from wsabi.priors.chart import chart
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.report.estimate import Estimate, concluded, estimate_of, posterior_of
 from wsabi.report.warnings import Remarks, remarks_on
-from wsabi.result import Certificate, ErrorBudget, Look, ModelBelief
+from wsabi.result import Certificate, ErrorBudget, ModelBelief, SearchRecord
 
 MEASURE = wsabi.Gaussian([0.0, 0.0])
 TRUTH = -math.log(2.0)  # exp(−½xᵀx) under N(0, I₂)
@@ -101,8 +101,8 @@ def test_a_model_still_looking_is_concluded_in_a_copy() -> None:
     assert model.regions is None
     assert model.rng.bit_generator.state == state
     assert_array_equal(done.X, model.X)
-    assert done.found.looks[-1].outcome == "unfinished"
-    assert model.found.looks == []
+    assert done.found.searches[-1].outcome == "unfinished"
+    assert model.found.searches == []
 
 
 def test_too_few_data_give_way_to_plain_wsabi() -> None:
@@ -130,13 +130,13 @@ def test_mass_that_looking_may_have_missed_widens_the_error(
     finished: AdaptiveModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """√(s² + log²(1 + u)) for the share u that the looks leave open, and the certificate's own s where it is none."""
-    monkeypatch.setattr(Found, "unseen_share", 0.0)
+    monkeypatch.setattr(KnownRegions, "unseen_share", 0.0)
     sure = estimate_of(finished)
     assert sure is not None
     assert sure.certificate is not None
     assert sure.log_z_std == pytest.approx(sure.certificate.log_z_std, rel=1e-9)
     assert sure.error.unseen == 0.0
-    monkeypatch.setattr(Found, "unseen_share", 0.3)
+    monkeypatch.setattr(KnownRegions, "unseen_share", 0.3)
     unsure = estimate_of(finished)
     assert unsure is not None
     assert unsure.log_z_std == pytest.approx(math.hypot(sure.log_z_std, math.log(1.3)), rel=1e-12)
@@ -154,7 +154,7 @@ def test_a_search_that_is_still_hot_widens_the_error_by_its_heat(calm: AdaptiveM
     assert hot.log_z == sure.log_z
     assert len(warned(calm)) == 1
     assert "while a search was still climbing" in warned(calm)[0]
-    calm.found.looks[:] = calm.found.looks[:1]  # which is why there was no other look
+    calm.found.searches[:] = calm.found.searches[:1]  # which is why there was no other look
     assert len(warned(calm)) == 1
     assert "while a search was still climbing" in warned(calm)[0]
 
@@ -201,8 +201,8 @@ NAMES = ("slope", "offset")
 # -- warnings ---------------------------------------------------------------------------------------------------------
 
 CERTIFICATE = Certificate(
-    log_z=-0.7, log_z_std=0.01, model_log_z=-0.7, model_log_z_std=0.01, fresh_log_z=-0.7, fresh_log_z_std=0.01,
-    difference=0.5, n_points=20, effective_sample_size=15.0, pareto_k=0.2, wsabi_share=0.5, doubt=0.01,
+    log_z=-0.7, log_z_std=0.01, model_log_z=-0.7, model_log_z_std=0.01, check_log_z=-0.7, check_log_z_std=0.01,
+    difference=0.5, n_points=20, effective_sample_size=15.0, pareto_k=0.2, wsabi_share=0.5, uncertainty=0.01,
     model_log_var=-10.0,
 )  # fmt: skip
 
@@ -235,7 +235,11 @@ def infeasible(model: AdaptiveModel, n: int, of: int) -> None:
 def calm(finished: AdaptiveModel) -> AdaptiveModel:
     """A copy on which nothing is to be warned of."""
     model = copy.deepcopy(finished)
-    model.found.looks = [Look(30, -0.7, "new region"), Look(10, -0.7, "known region"), Look(10, -0.7, "known region")]
+    model.found.searches = [
+        SearchRecord(30, -0.7, "new region"),
+        SearchRecord(10, -0.7, "known region"),
+        SearchRecord(10, -0.7, "known region"),
+    ]
     model.found.gains = [1.0, 0.0, 0.0]
     for site in model.found.sites:
         site.hits = 3
@@ -280,7 +284,7 @@ def test_a_pareto_k_that_is_not_known_is_no_warning(calm: AdaptiveModel) -> None
     ],
 )
 def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: str) -> None:
-    calm.found.looks = [Look(10, -0.7, outcome) for outcome in outcomes]
+    calm.found.searches = [SearchRecord(10, -0.7, outcome) for outcome in outcomes]
     calm.found.gains = [None if outcome == "unfinished" else 0.0 for outcome in outcomes]
     found = warned(calm)
     assert len(found) == 1
@@ -288,7 +292,7 @@ def test_warnings_of_the_looks(calm: AdaptiveModel, outcomes: list[Any], text: s
 
 
 def test_one_look_alone_is_a_warning(calm: AdaptiveModel) -> None:
-    calm.found.looks[:] = calm.found.looks[:1]
+    calm.found.searches[:] = calm.found.searches[:1]
     assert len(warned(calm)) == 1
     assert "Only one search for modes was possible" in warned(calm)[0]
 
@@ -305,7 +309,7 @@ def test_mirror_images_not_looked_at_are_a_warning(calm: AdaptiveModel, monkeypa
 
 
 def test_images_too_many_to_follow_are_a_warning(calm: AdaptiveModel) -> None:
-    calm.found.beyond.append(Mirror.of(calm.measure.dim, reversed_axes=range(calm.measure.dim)))
+    calm.found.beyond.append(Symmetry.of(calm.measure.dim, reversed_axes=range(calm.measure.dim)))
     assert len(warned(calm)) == 1
     assert "1 times the evidence found lies in further images" in warned(calm)[0]
     estimate = estimate_of(calm)
@@ -316,7 +320,7 @@ def test_images_too_many_to_follow_are_a_warning(calm: AdaptiveModel) -> None:
 def test_looks_that_end_in_different_places_are_a_warning(calm: AdaptiveModel) -> None:
     for site in calm.found.sites:
         site.hits = 1
-    calm.found.n_trifles = 3  # four kinds met once and none twice: 4·3/2, held to the three looks, of a quarter each
+    calm.found.n_negligible = 3  # four kinds met once and none twice: 4·3/2, held to the three looks, of a quarter each
     found = warned(calm)
     assert len(found) == 1
     assert "keep ending in different places: modes that were not found may hold 0.75 times the evidence" in found[0]

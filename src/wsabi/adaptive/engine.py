@@ -2,7 +2,7 @@
 
 Three states follow each other. *Looking*: an explorer starts from a fresh design over the prior and follows the
 annealed posterior to a region; looks go on until they stop finding new mass. *Integrating*: WSABI with uncertainty
-sampling on the regions, re-matched as data grow, with every few evaluations a fresh point for the certificate. Once the
+sampling on the regions, re-matched as data grow, with every few evaluations a check point for the certificate. Once the
 error claimed is small, what could still be wrong is a region not found, and looking goes on. There is no end: the
 caller's budget or tolerance ends it.
 """
@@ -25,8 +25,8 @@ from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.regions import Regions, carried_lengthscales, ground_of
 from wsabi.adaptive.search.anneal import Explorer
 from wsabi.adaptive.search.ascent import Slope
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.leads import Lead, Searched, unaccounted
-from wsabi.adaptive.search.regions_found import Found
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.searches import Lookout
 from wsabi.errors import NumericalError
@@ -125,10 +125,10 @@ class AdaptiveModel:
     @property
     def n_certificate(self) -> int:
         """Number of certificate points."""
-        return self.data.n_fresh
+        return self.data.n_check
 
     @property
-    def found(self) -> Found:
+    def found(self) -> KnownRegions:
         """The regions found, and how every look has ended."""
         return self.lookout.found
 
@@ -139,9 +139,9 @@ class AdaptiveModel:
 
     @property
     def is_checked(self) -> bool:
-        """Whether looks keep coming back, fresh points have checked what they found, and no evaluation contradicts it.
+        """Whether looks keep coming back, check points have checked what they found, and no evaluation contradicts it.
 
-        So many fresh points that their error can be believed, or all that the settings ask for.
+        So many check points that their error can be believed, or all that the settings ask for.
         """
         planned = self.settings.check_share * self.budget
         has_points = planned == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, planned))
@@ -192,7 +192,7 @@ class AdaptiveModel:
         """
         if self.regions is None:
             return
-        under_way = len(self.found.looks) if self.lookout.search is not None else -2
+        under_way = len(self.found.searches) if self.lookout.search is not None else -2
         mine = [i for i in self._unscanned if self.data.asked_by[i] != under_way]
         self._unscanned = [i for i in self._unscanned if self.data.asked_by[i] == under_way]
         if not mine:
@@ -228,7 +228,7 @@ class AdaptiveModel:
         lead, self._followed = self._followed, None
         if lead is None:
             return
-        outcome = self.found.looks[-1].outcome
+        outcome = self.found.searches[-1].outcome
         if outcome == "unfinished":
             self._open.append(lead)
         else:
@@ -266,7 +266,7 @@ class AdaptiveModel:
         self.data.recover()
         self.lookout.images.forget()
         if self.lookout.search is not None:
-            self.lookout.search.may_be_foretold = False
+            self.lookout.search.may_be_predicted = False
         if self.regions is not None or (self.lookout.search is None and self.found.explorers):
             self._rebuild()
         elif self.lookout.search is None:
@@ -375,23 +375,23 @@ class AdaptiveModel:
             log_l,
             lengthscales,
             families=self.found.families,
-            mirrors=[site.mirror for site in self.found.sites],
+            symmetries=[site.symmetry for site in self.found.sites],
         )
         self._proposals.append(Proposal(self.measure, self.regions))
         self.lookout.is_preliminary = False
 
     def _certificate_due(self, pending: Array) -> bool:
-        """Spread certify·budget fresh points evenly over what is left once looking is done."""
+        """Spread certify·budget check points evenly over what is left once looking is done."""
         share = self.settings.check_share
         if share == 0.0:
             return False
-        looked = sum(look.n_evals for look in self.found.looks)
+        looked = sum(look.n_evals for look in self.found.searches)
         left = max(self.budget - looked, 1)
         rate = min(share * self.budget / left, 0.5)
         return self.n_certificate + self.data.n_drawn(pending) < rate * (len(self.X) - looked + 1)
 
     def _draw(self) -> Array:
-        """A fresh point (D,) for the certificate."""
+        """A check points (D,) for the certificate."""
         x = self._proposals[-1].sample(1, self.rng)[0]
         self.data.draw(x, len(self._proposals) - 1)
         return np.asarray(x)
@@ -407,7 +407,7 @@ class AdaptiveModel:
                 return self.regions.propose(pending)
             part = self.regions.parts[int(self.rng.choice(len(self.regions.parts), p=self.regions.weights))]
             part.explorer.fit(*_ground(part.explorer, self.regions.explorers, *self.lookout.training_data()))
-            return np.asarray(part.explorer.propose(pending, part.doubt))
+            return np.asarray(part.explorer.propose(pending, part.uncertainty))
         except NumericalError:
             return np.asarray(self._proposals[-1].sample(1, self.rng)[0])
 
@@ -434,7 +434,7 @@ class AdaptiveModel:
     def relearnt(self) -> AdaptiveModel:
         """The same for a last estimate: a copy whose surrogates have learnt from all training data.
 
-        They learn of the fresh points too, each of which is checked without itself.
+        They learn of the check points too, each of which is checked without itself.
         """
         last = copy.copy(self)
         if self.regions is not None:
@@ -474,7 +474,7 @@ class AdaptiveModel:
             relative,
             log_z=relative.log_z + self.offset,
             model_log_z=relative.model_log_z + self.offset,
-            fresh_log_z=relative.fresh_log_z + self.offset,
+            check_log_z=relative.check_log_z + self.offset,
             model_log_var=relative.model_log_var + 2.0 * self.offset,
         )
 

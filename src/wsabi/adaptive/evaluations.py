@@ -35,7 +35,7 @@ class Evaluations:
     offset : the best log ℓ of the first 2D + 2 points, before which no model asks: a constant added to all of them must
         change nothing else, and a first value of −1e30, meaning zero, must not cost the others their digits. Where all
         of them meant zero, the best once that is known.
-    drawn_from : (N,) number of the proposal of a fresh point; −1 for training points.
+    drawn_from : (N,) number of the proposal of a check point; −1 for training points.
     asked_by : (N,) number of the look that asked for a point; −1 for none.
     floors : values, as they came, that are read as zero likelihood.
     n_starts : draws of the prior told so far.
@@ -68,7 +68,7 @@ class Evaluations:
     # -- points under way ---------------------------------------------------------------------------------------------
 
     def draw(self, x: Array, proposal: int) -> None:
-        """Take note that x (D,) is a fresh point, drawn from the proposal of that number."""
+        """Take note that x (D,) is a check point, drawn from the proposal of that number."""
         self._drawn[x.tobytes()] = proposal
 
     def ask(self, x: Array, look: int) -> None:
@@ -188,7 +188,7 @@ class Evaluations:
         return int(self.is_training.sum())
 
     @property
-    def n_fresh(self) -> int:
+    def n_check(self) -> int:
         """Number of certificate points."""
         return len(self) - self.n_training
 

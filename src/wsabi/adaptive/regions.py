@@ -19,7 +19,7 @@ from wsabi._core.types import Array, Indices, Mask
 from wsabi.adaptive.search.anneal import Explorer, total_log_mass
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.students import Students, shape_of
-from wsabi.adaptive.symmetry.group import Mirror, reflected
+from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian, Measure
 from wsabi.quadrature.warp import likelihood_moments
@@ -81,7 +81,7 @@ class Region:
     """One component q_k, its explorer (surrogate of log ℓ) and its WSABI model of f.
 
     ``shape`` follows the surrogate's posterior, and ``doubt`` what the surrogate does not know of it. Where it is an
-    image, ``mirror`` makes it of the first of its ``family``.
+    image, ``symmetry`` makes it of the first of its ``family``.
     """
 
     explorer: Explorer
@@ -89,9 +89,9 @@ class Region:
     log_weight: float
     model: SequentialModel
     shape: Students
-    doubt: Students
+    uncertainty: Students
     family: int
-    mirror: Mirror | None
+    symmetry: Symmetry | None
     log_variance: float = math.inf
 
     @property
@@ -105,25 +105,28 @@ class Region:
 
 
 def _shapes(
-    explorers: Sequence[Explorer], families: Sequence[int], mirrors: Sequence[Mirror | None], rng: np.random.Generator
+    explorers: Sequence[Explorer],
+    families: Sequence[int],
+    symmetries: Sequence[Symmetry | None],
+    rng: np.random.Generator,
 ) -> list[tuple[Students, Students]]:
-    """The shape and the doubt of each region, those of images from those of the region whose images they are."""
+    """The shape and the uncertainty of each region, those of images from those of the region whose images they are."""
     fitted: dict[int, tuple[Students, Students]] = {}
-    for explorer, family, mirror in zip(explorers, families, mirrors, strict=True):
-        if mirror is None:
+    for explorer, family, symmetry in zip(explorers, families, symmetries, strict=True):
+        if symmetry is None:
             shape = shape_of(explorer.log_posterior, Students.single(explorer.frame.mean, explorer.frame.cov), rng)
-            fitted[family] = shape, shape_of(explorer.log_doubt, shape, rng)
+            fitted[family] = shape, shape_of(explorer.log_uncertainty, shape, rng)
     own = [fitted[family] for family in families]
     return [
-        both if mirror is None else (_image(mirror, both[0]), _image(mirror, both[1]))
-        for mirror, both in zip(mirrors, own, strict=True)
+        both if symmetry is None else (_image(symmetry, both[0]), _image(symmetry, both[1]))
+        for symmetry, both in zip(symmetries, own, strict=True)
     ]
 
 
-def _image(mirror: Mirror, shape: Students) -> Students:
-    """The mirror image of a mixture."""
-    half = np.swapaxes(mirror.image(shape.covs), 1, 2)
-    return Students(shape.weights, mirror.image(shape.means), mirror.image(half))
+def _image(symmetry: Symmetry, shape: Students) -> Students:
+    """The symmetry image of a mixture."""
+    half = np.swapaxes(symmetry.image(shape.covs), 1, 2)
+    return Students(shape.weights, symmetry.image(shape.means), symmetry.image(half))
 
 
 class Regions:
@@ -135,9 +138,9 @@ class Regions:
     explorers : one per region, each at temperature one.
     X, log_l : (N, D) and (N,) training data.
     lengthscales : (D,) to start the model of each region from, or None.
-    families : a number for each region; those of one number are mirror images of each other, with the same errors.
+    families : a number for each region; those of one number are symmetry images of each other, with the same errors.
         None if there are no images among them.
-    mirrors : for each region, the mirror whose image it is of the first of its family; None, or all None, for none.
+    symmetries : for each region, the symmetry whose image it is of the first of its family; None for none.
     """
 
     def __init__(
@@ -150,7 +153,7 @@ class Regions:
         log_l: Array,
         lengthscales: list[Array | None],
         families: Sequence[int] | None = None,
-        mirrors: Sequence[Mirror | None] | None = None,
+        symmetries: Sequence[Symmetry | None] | None = None,
     ) -> None:
         self.measure = measure
         self.settings = settings
@@ -159,12 +162,12 @@ class Regions:
         standard = Gaussian(np.zeros(measure.dim))
         self.parts = []
         numbers = range(len(explorers)) if families is None else families
-        mirrors = [None] * len(explorers) if mirrors is None else mirrors
-        shapes = _shapes(explorers, numbers, mirrors, rng)
+        symmetries = [None] * len(explorers) if symmetries is None else symmetries
+        shapes = _shapes(explorers, numbers, symmetries, rng)
         for k, (explorer, warm) in enumerate(zip(explorers, lengthscales, strict=True)):
             frame = explorer.frame.scaled(inflation(measure.dim))
             model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
-            log_weight, own = float(log_weights[k]), (numbers[k], mirrors[k])
+            log_weight, own = float(log_weights[k]), (numbers[k], symmetries[k])
             self.parts.append(Region(explorer, frame, log_weight, model, *shapes[k], *own))
         for part in self.parts:
             self._fill(part, X, log_l)
@@ -239,7 +242,7 @@ class Regions:
         """
         learnt = {}
         for part in self.parts:
-            if part.mirror is None:
+            if part.symmetry is None:
                 mine = ground_of(part.explorer, self.explorers, X, log_l)
                 learnt[part.family] = part.explorer.relearnt(X[mine], log_l[mine], rng)
         return self.with_originals(learnt)
@@ -248,7 +251,7 @@ class Regions:
         """The same with another explorer for the first region of every family, and its reflections for the others."""
         other = copy.copy(self)
         other.parts = [
-            replace(part, explorer=known if part.mirror is None else reflected(known, part.mirror))
+            replace(part, explorer=known if part.symmetry is None else reflected(known, part.symmetry))
             for part in self.parts
             for known in [explorers[part.family]]
         ]
@@ -265,7 +268,7 @@ class Regions:
     def moments(self) -> tuple[float, float]:
         """log Σ w_k E_k and log Σ_j (Σ_k∈j w_k √V_k)², the models' mean and variance of Z, with j the families.
 
-        Models of mirror images have been told the same, and are wrong by the same.
+        Models of symmetry images have been told the same, and are wrong by the same.
 
         Raises
         ------

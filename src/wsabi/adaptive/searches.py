@@ -1,4 +1,4 @@
-"""Lookout: where the mass is. The look under way, what looks have found, its mirror images, and when to look again."""
+"""Lookout: where the mass is. The look under way, what looks have found, its images, and when to look again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from wsabi._core.types import Array
 from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.search.ascent import Slope, Summit, climb
-from wsabi.adaptive.search.regions_found import MORE_OF_THE_SAME, NEGLIGIBLE, Found
+from wsabi.adaptive.search.known_regions import MORE_OF_THE_SAME, NEGLIGIBLE, KnownRegions
 from wsabi.adaptive.search.search import Search, look_limit
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS
-from wsabi.adaptive.symmetry.proof import Images
+from wsabi.adaptive.symmetry.proof import ImageTests
 from wsabi.errors import NumericalError
 from wsabi.priors import Measure
-from wsabi.result import Look, Outcome, Start
+from wsabi.result import Outcome, SearchRecord, Start
 
 __all__ = ["Lookout"]
 
@@ -28,9 +28,9 @@ BARREN_SHARE = 0.3  # of the budget may go to looks that found nothing new, befo
 # Looks in a row that came back to known regions end the looking: a region as easy to find as those is missed by five of
 # them in 3 % of runs, and by three in 12 %, which will do where they have taken half of the share above.
 RETURNS, FEWER_RETURNS = 5, 3
-# Temperatures, and nats: how well a look must be foretold. Several times the noise that surrogates allow themselves,
+# Temperatures, and nats: how well a look must be predicted. Several times the noise that surrogates allow themselves,
 # and a part of what tells two modes apart that lie so close together that from afar they look like one.
-FORETOLD, FORETOLD_COLD = 0.005, 0.25
+PREDICTED, PREDICTED_COLD = 0.005, 0.25
 SPARE = 0.05  # of the budget is kept, beside the certificate's share, to integrate with after the first look
 
 
@@ -47,7 +47,7 @@ class _Ending:
 
 
 class Lookout:
-    """One look after the other, each from the prior or round a point, with a few mirror images before it.
+    """One look after the other, each from the prior or round a point, with a few symmetry images before it.
 
     Before there is an estimate looks follow each other until :meth:`_enough_looking`; afterwards one is begun when
     the caller says so.
@@ -76,24 +76,24 @@ class Lookout:
         self.rng = rng
         self.budget = budget
         self.certify = certify
-        self.found = Found(measure)
-        self.images = Images(kinds)
+        self.found = KnownRegions(measure)
+        self.images = ImageTests(kinds)
         self.is_preliminary = True  # whether there is no estimate yet, for which looks have to end in time
         self.search: Search | None = self._new_search()
 
     @property
     def is_asking(self) -> bool:
-        """Whether the next point belongs to a look, or is a mirror image of a known one."""
+        """Whether the next point belongs to a look, or is a symmetry image of a known one."""
         return self.search is not None or self.images.is_asking
 
     @property
     def has_begun(self) -> bool:
         """Whether a look has got beyond its design."""
-        return self.search is None or bool(self.found.looks) or self.search.has_begun
+        return self.search is None or bool(self.found.searches) or self.search.has_begun
 
     @property
     def unseen_share(self) -> float:
-        """Mass that may not have been found, relative to that found: elsewhere, and in mirror images."""
+        """Mass that may not have been found, relative to that found: elsewhere, and in symmetry images."""
         return self.found.unseen_share + self.found.beyond_share + sum(self.echoing_shares)
 
     @property
@@ -102,7 +102,7 @@ class Lookout:
         return self.images.echoing_shares(self.found)
 
     def training_data(self) -> tuple[Array, Array]:
-        """What the models may see, X (N, D) and log ℓ (N,), with the mirror images that say the same."""
+        """What the models may see, X (N, D) and log ℓ (N,), with the symmetry images that say the same."""
         return self.found.with_images(*self.data.training())
 
     # -- points -------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Lookout:
         if image is not None or self.search is None:
             return image
         x = self.search.next_point(np.concatenate([self.data.X, pending]), pending, self.rng)
-        self.data.ask(x, len(self.found.looks))
+        self.data.ask(x, len(self.found.searches))
         return x
 
     def climb(self, slope: Slope, left: int) -> bool:
@@ -131,7 +131,7 @@ class Lookout:
         if limit < 1 or not np.any(np.isfinite(log_l)):
             return False
         start = X[int(np.argmax(log_l + self.measure.log_pdf(X)))]
-        number, before = len(self.found.looks), len(self.data)
+        number, before = len(self.found.searches), len(self.data)
         try:
             summit = climb(slope, self.measure, start, limit)
         finally:  # all that was told on the way is the look's own
@@ -156,11 +156,11 @@ class Lookout:
     @property
     def _n_own(self) -> int:
         """Evaluations that the look under way has asked for and been told."""
-        return self.data.n_own(len(self.found.looks))
+        return self.data.n_own(len(self.found.searches))
 
     def _own(self, search: Search) -> tuple[Array, Array]:
         """The look's own data: what it asked for; for the first, everything."""
-        return self.data.own(len(self.found.looks), everything=search.first)
+        return self.data.own(len(self.found.searches), everything=search.first)
 
     # -- beginning ----------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class Lookout:
         self.search.alone = True
         here = self.data.index_of(x)
         if here is not None:
-            self.data.give(here, len(self.found.looks))
+            self.data.give(here, len(self.found.searches))
             self.search.n_handed = 1
 
     def _frame_around(self, x: Array) -> Frame:
@@ -211,13 +211,13 @@ class Lookout:
             self.search.forget()
 
     def prepare_images(self) -> None:
-        """Queue mirror images of the regions known."""
+        """Queue symmetry images of the regions known."""
         self.images.prepare(self.found, *self.data.training_joint())
 
     def _new_search(self, around: Array | None = None) -> Search:
-        first = not self.found.looks
+        first = not self.found.searches
         # Every other look is a greedy one: hills that the others pass over are met by these, and cheaply.
-        greedy = len(self.found.looks) % 2 == 1 or around is not None
+        greedy = len(self.found.searches) % 2 == 1 or around is not None
         frame = None if around is None else self._frame_around(around)
         search = Search(self.measure, self.rng, first=first, greedy=greedy, around=frame)
         if around is None:
@@ -229,7 +229,7 @@ class Lookout:
         if image is None:
             return None
         search = self._new_search(around=image.x)
-        frame = image.mirror.image_of(image.explorer.frame)
+        frame = image.symmetry.image_of(image.explorer.frame)
         search.start_from(Summit(image.x, frame.cov), self.rng)
         return search
 
@@ -246,7 +246,7 @@ class Lookout:
     # -- what was told ------------------------------------------------------------------------------------------------
 
     def conclude_from_images(self) -> None:
-        """Take note of what was told of mirror images; where that proves a symmetry, the images are regions too."""
+        """Take note of what was told of symmetry images; where that proves a symmetry, the images are regions too."""
         self.images.conclude(self.found, *self.data.training_joint())
 
     def advance(self, search: Search) -> None:
@@ -294,8 +294,8 @@ class Lookout:
     def _outcome(self, search: Search) -> _Ending | None:
         """How the look ends, if it ends here."""
         explorer, found = search.explorer, self.found
-        if search.may_be_foretold:
-            host = found.foretells(*self._own(search), max(FORETOLD * explorer.temperature, FORETOLD_COLD))
+        if search.may_be_predicted:
+            host = found.predicts(*self._own(search), max(PREDICTED * explorer.temperature, PREDICTED_COLD))
             if host is not None:  # all that it has met was known beforehand, and so, most likely, where it is going
                 return _Ending("known region", host=host)
         known = found.index_of(explorer) if explorer.is_cold else None
@@ -325,7 +325,7 @@ class Lookout:
         X, log_l = self._own(search)
         explorer = search.explorer if ending.host is None else self.found.explorers[ending.host]
         start: Start = "prior" if search.from_prior else "point"
-        look = Look(self._n_own, explorer.log_z + self.data.offset, ending.outcome, start)
+        look = SearchRecord(self._n_own, explorer.log_z + self.data.offset, ending.outcome, start)
         apart = ending.outcome == "new region" and self.found.is_apart(search.explorer, self.rng)
         self.found.record(look, search.explorer, ending.gain, ending.host, apart=apart)
         self.search = None
@@ -344,7 +344,7 @@ class Lookout:
 
         Looks round a point say nothing of the rest of the prior, and do not count.
         """
-        looks = [look for look in self.found.looks if look.start == "prior" or look.outcome == "new region"]
+        looks = [look for look in self.found.searches if look.start == "prior" or look.outcome == "new region"]
         barren = takewhile(lambda look: look.outcome in ("known region", "negligible mass"), reversed(looks))
         last = [look for look in barren if look.outcome == "known region"]
         spent = sum(look.n_evals for look in last)
@@ -363,6 +363,6 @@ class Lookout:
         arrived = explorer.surrogate is not None and math.isfinite(explorer.log_z)
         elsewhere = explorer.is_cold and self.found.index_of(explorer) is None
         if arrived and (elsewhere or not self.found.explorers):
-            self.found.take(Look(self._n_own, explorer.log_z + self.data.offset, "unfinished"), explorer)
+            self.found.take(SearchRecord(self._n_own, explorer.log_z + self.data.offset, "unfinished"), explorer)
         if self.found.explorers:
             self.search = None

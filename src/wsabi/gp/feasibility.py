@@ -60,7 +60,7 @@ class _Sign:
     log_evidence: float
 
     def chance(self, P: Array) -> Array:
-        """Probability (M,) that g > 0 at P (M, D): one and zero where the signs leave no doubt."""
+        """Probability (M,) that g > 0 at P (M, D): one and zero where the signs leave no uncertainty."""
         k = _kernel(P, self.Y, self.length)
         V = solve_lower(self.L, (k * self.roots).T)
         prior = SCALE**2 * (2.0 + np.square(P).sum(axis=1) / self.length**2)

@@ -139,4 +139,4 @@ def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | 
 def symmetries_of(model: Model, names: Sequence[str]) -> tuple[str, ...]:
     """Ways in which parameters can be exchanged or reversed, with their D names."""
     known = model.found.all_symmetries if isinstance(model, AdaptiveModel) else []
-    return tuple(mirror.described(names) for mirror in known)
+    return tuple(symmetry.described(names) for symmetry in known)

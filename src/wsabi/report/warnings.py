@@ -134,7 +134,7 @@ def _too_few(model: SequentialModel) -> str:
 
 def _on_searches(model: AdaptiveModel) -> Remarks:
     warnings = []
-    searches = model.found.looks
+    searches = model.found.searches
     outcomes = [search.outcome for search in searches]
     if model.found.heat > 0.0 or (outcomes and outcomes[-1] == "unfinished"):
         warnings.append(

@@ -1,4 +1,4 @@
-"""The certificate: fresh points correct any model without bias, and their error bar is as wide as their spread."""
+"""The certificate: check points correct any model without bias, and their error bar is as wide as their spread."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def regions_of(function: Function = wrong, dim: int = 1, n: int = 25, misled: fl
 
 
 def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n_draws: int = 300) -> Certificate:
-    """The certificate from n fresh points on which the likelihood is ``function``."""
+    """The certificate from n check points on which the likelihood is ``function``."""
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
@@ -98,12 +98,12 @@ def test_fresh_estimate_is_unbiased_for_any_fixed_share(share: float, monkeypatc
     regions = regions_of(misled=0.6)
     runs = [certified(regions, 30, seed) for seed in range(300)]
     assert {run.wsabi_share for run in runs} == {share}
-    z = np.array([math.exp(run.fresh_log_z) for run in runs])
+    z = np.array([math.exp(run.check_log_z) for run in runs])
     assert abs(z.mean() - math.exp(TRUTH)) < stats.norm.isf(0.5e-6) * z.std() / math.sqrt(len(z))
 
 
 def cross_fitted(regions: Regions, n: int, seed: int, function: Function, n_draws: int = 300) -> Certificate:
-    """The certificate from n fresh points that are data of the surrogates as well."""
+    """The certificate from n check points that are data of the surrogates as well."""
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
@@ -117,7 +117,7 @@ def rippled(X: np.ndarray) -> np.ndarray:
 
 
 def test_no_draw_carries_more_of_an_integral_than_the_root_of_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A surrogate that soars in one place of a hundred: held to √N times its mean there, and at fresh points alike."""
+    """A surrogate that soars in one place of a hundred: held to √N times its mean there, and at check points alike."""
     regions = regions_of(log_l)
     soaring = regions.surrogate
     place = 2.2
@@ -195,7 +195,7 @@ def test_overconfidence_is_the_size_of_errors_in_units_of_their_sds() -> None:
 
 @pytest.mark.parametrize(("factor", "unmet"), [(1.0, 0.1), (2.0, 0.2), (3.0, 0.3), (50.0, 0.3)])
 def test_an_overconfident_surrogate_claims_more_error(factor: float, unmet: float) -> None:
-    """The models' sd in proportion; what fresh points may not have met up to three times."""
+    """The models' sd in proportion; what check points may not have met up to three times."""
     models = certificate._Models(0.0, 1.0, 0.0, None, 0.0, 0.1 / certificate.LEFT_OVER, overconfidence=factor)
     assert_allclose(models.combined(0.0, by_fresh=True)[1], (0.1 * factor) ** 2)
     assert_allclose(models.unmet, unmet)
@@ -257,8 +257,8 @@ def test_models_that_have_next_to_nothing_leave_the_fresh_points_their_say() -> 
     log_p = proposal.log_pdf(X)
     found = certify(regions, proposal, X, log_l(X), log_p, np.random.default_rng(1))
     plain = np.logaddexp.reduce(log_l(X) + regions.measure.log_pdf(X) - log_p) - math.log(40)
-    assert_allclose(found.fresh_log_z, plain, rtol=1e-9)
-    assert abs(found.fresh_log_z - TRUTH) < 4.0 * found.fresh_log_z_std < 2.0
+    assert_allclose(found.check_log_z, plain, rtol=1e-9)
+    assert abs(found.check_log_z - TRUTH) < 4.0 * found.check_log_z_std < 2.0
 
 
 def test_errors_beyond_all_squares_do_not_overflow() -> None:
@@ -286,8 +286,8 @@ def test_choosing_the_share_costs_little_and_the_error_bar_matches_the_spread() 
     """
     regions = regions_of()
     runs = [certified(regions, 40, seed) for seed in range(400)]
-    z = np.array([math.exp(run.fresh_log_z) for run in runs])
-    claims = np.array([math.exp(run.fresh_log_z) * run.fresh_log_z_std for run in runs])
+    z = np.array([math.exp(run.check_log_z) for run in runs])
+    claims = np.array([math.exp(run.check_log_z) * run.check_log_z_std for run in runs])
     spread = z.std()
     assert abs(z.mean() - math.exp(TRUTH)) < 0.25 * spread + stats.norm.isf(0.5e-6) * spread / math.sqrt(len(z))
     typical = math.sqrt(np.mean(np.square(claims)))
@@ -299,11 +299,11 @@ def test_fresh_points_cover_by_themselves() -> None:
     """F ± 1.96 s holds the truth, whatever the model: of 300 intervals at 0.9, fewer than 250 has probability 2e-4."""
     regions = regions_of()
     runs = [certified(regions, 40, seed) for seed in range(300)]
-    assert sum(abs(run.fresh_log_z - TRUTH) < 1.96 * run.fresh_log_z_std for run in runs) >= 250
+    assert sum(abs(run.check_log_z - TRUTH) < 1.96 * run.check_log_z_std for run in runs) >= 250
 
 
 def test_the_combination_covers_where_model_and_fresh_points_disagree() -> None:
-    """The model is 0.8 nats high and claims 4e-4: where the fresh points contradict it, the error bar holds the truth.
+    """The model is 0.8 nats high and claims 4e-4: where the check points contradict it, the error bar holds the truth.
 
     At least 100 of 300 replicates disagree by three claimed sds, and of those 0.9 are covered: below 0.8 of 100 has
     probability 2e-3 at 0.9, and 1e-8 at 0.95.
@@ -324,7 +324,7 @@ def test_a_right_model_is_left_alone_and_the_error_is_small() -> None:
     assert run.log_z_std < 1e-2
     assert abs(run.difference) < 3.0
     # Two sources beat either, down to what is claimed at all.
-    assert run.log_z_std <= math.hypot(min(run.model_log_z_std, run.fresh_log_z_std), certificate.RESOLUTION) * (
+    assert run.log_z_std <= math.hypot(min(run.model_log_z_std, run.check_log_z_std), certificate.RESOLUTION) * (
         1 + 1e-9
     )
 
@@ -338,11 +338,11 @@ def test_few_fresh_points_have_no_say(n: int) -> None:
     if n < MIN_POINTS:
         assert run.log_z == run.model_log_z == other.log_z
         assert run.log_z_std == other.log_z_std
-        assert math.isnan(run.fresh_log_z)
-        assert run.fresh_log_z_std == math.inf
+        assert math.isnan(run.check_log_z)
+        assert run.check_log_z_std == math.inf
         assert run.difference == 0.0
     else:
-        assert math.isfinite(run.fresh_log_z)
+        assert math.isfinite(run.check_log_z)
         assert run.log_z not in (run.model_log_z, other.log_z)
     assert math.isfinite(run.log_z_std)
     assert run.log_z_std > 0.0
@@ -421,7 +421,7 @@ def test_wsabi_is_left_out_where_it_is_not_to_be_believed(
 def test_a_surrogate_that_gives_no_mass_anywhere_leaves_nothing_undefined(
     n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All draws in what it takes for infeasible: WSABI and the fresh points remain."""
+    """All draws in what it takes for infeasible: WSABI and the check points remain."""
     regions = regions_of()
     monkeypatch.setattr(regions, "surrogate", lambda X: (np.full(len(X), -np.inf), np.ones(len(X))))
     run = certified(regions, n, 0)
@@ -432,17 +432,17 @@ def test_a_surrogate_that_gives_no_mass_anywhere_leaves_nothing_undefined(
 def test_doubt_falls_with_the_data_and_is_the_surrogates_own() -> None:
     """Averaged over its posterior, by draws to a few per cent."""
     few, many = regions_of(n=7), regions_of(n=25)
-    assert certified(few, 0, 0).doubt > certified(many, 0, 0).doubt
+    assert certified(few, 0, 0).uncertainty > certified(many, 0, 0).uncertainty
     grid = np.linspace(-6.0, 6.0, 4001)[:, None]
     log_joint, sd = few.surrogate(grid)
     w = np.exp(log_joint - log_joint.max())
-    assert_allclose(certified(few, 0, 0, n_draws=4000).doubt, w @ sd / w.sum(), rtol=0.1)
+    assert_allclose(certified(few, 0, 0, n_draws=4000).uncertainty, w @ sd / w.sum(), rtol=0.1)
 
 
 def test_a_doubtful_surrogate_widens_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fresh points have not met is allowed for by the doubt, however many there are.
+    """What check points have not met is allowed for by the uncertainty, however many there are.
 
-    The likelihood is the surrogate's own, so that the residuals are nothing and the doubt is all that is left.
+    The likelihood is the surrogate's own, so that the residuals are nothing and the uncertainty is all that is left.
     """
     regions = regions_of()
     monkeypatch.setattr(certificate, "_best_share", lambda first, second: 0.0)
@@ -454,24 +454,26 @@ def test_a_doubtful_surrogate_widens_the_error(monkeypatch: pytest.MonkeyPatch) 
     sure = certified(regions, 20, 0, own)
     monkeypatch.setattr(regions, "surrogate", lambda X: (surrogate(regions, X)[0], np.full(len(X), 0.5)))
     unsure, more = certified(regions, 20, 0, own), certified(regions, 80, 0, own)
-    assert_allclose(unsure.doubt, 0.5, rtol=1e-9)
-    assert unsure.fresh_log_z_std > 10.0 * sure.fresh_log_z_std
-    assert_allclose(unsure.fresh_log_z_std, certificate.LEFT_OVER * 0.5, rtol=0.05)
-    assert_allclose(more.fresh_log_z_std, unsure.fresh_log_z_std, rtol=0.05)
+    assert_allclose(unsure.uncertainty, 0.5, rtol=1e-9)
+    assert unsure.check_log_z_std > 10.0 * sure.check_log_z_std
+    assert_allclose(unsure.check_log_z_std, certificate.LEFT_OVER * 0.5, rtol=0.05)
+    assert_allclose(more.check_log_z_std, unsure.check_log_z_std, rtol=0.05)
     assert unsure.log_z_std > 3.0 * sure.log_z_std
-    # It is in the models' integral and in the fresh points' alike: their mean knows no better than either.
+    # It is in the models' integral and in the check points' alike: their mean knows no better than either.
     assert unsure.log_z_std >= certificate.LEFT_OVER * 0.5 * 0.95
 
 
 def test_a_surrogate_far_too_high_does_not_widen_what_fresh_points_say_without_it() -> None:
-    """e⁴ times too high and in doubt of it: left out as control, and no measure of what fresh points have not met."""
+    """e⁴ times too high and in doubt of it: left out as control, and no measure of what check points have not met."""
     regions = regions_of(lambda X: log_l(X) + 4.0)
     surrogate = Regions.surrogate
     regions.surrogate = lambda X: (surrogate(regions, X)[0], np.ones(len(X)))  # type: ignore[method-assign]
     regions.moments = lambda: (math.inf, 0.0)  # type: ignore[method-assign]
     run = certified(regions, 60, 0)
-    assert abs(run.fresh_log_z - TRUTH) < 3.0 * run.fresh_log_z_std
-    assert run.fresh_log_z_std < 0.8  # half of Z for the doubt, and the spread; in the surrogate's units it would be 27
+    assert abs(run.check_log_z - TRUTH) < 3.0 * run.check_log_z_std
+    assert (
+        run.check_log_z_std < 0.8
+    )  # half of Z for the uncertainty, and the spread; in the surrogate's units it would be 27
     assert abs(run.log_z - TRUTH) < 1.0
 
 
@@ -496,7 +498,7 @@ def test_few_weights_that_agree_are_all_let_through(few: int, n: int) -> None:
 
 
 def test_what_several_fresh_points_agree_on_is_believed() -> None:
-    """A lump of e⁹ that no model knows of: two fresh points in it are enough, and the more the better."""
+    """A lump of e⁹ that no model knows of: two check points in it are enough, and the more the better."""
     regions = regions_of(log_l)
 
     def lumpy(X: np.ndarray) -> np.ndarray:
@@ -511,7 +513,7 @@ def test_what_several_fresh_points_agree_on_is_believed() -> None:
 
 
 def test_one_huge_weight_widens_the_error_and_hardly_moves_the_estimate() -> None:
-    """A model that is right, and one of 40 fresh points in a spike of e⁹ that nothing else has met.
+    """A model that is right, and one of 40 check points in a spike of e⁹ that nothing else has met.
 
     The unbiased estimate is carried away by it. What is weighed against the models allows it n^−½ of the sum.
     """
@@ -523,7 +525,7 @@ def test_one_huge_weight_widens_the_error_and_hardly_moves_the_estimate() -> Non
         return np.asarray(log_l(X) + np.where(np.all(spike == X, axis=1), 9.0 - log_l(spike[None])[0], 0.0))
 
     plain, run = certified(regions, 40, 3), certified(regions, 40, 3, spiked)
-    assert run.fresh_log_z > plain.fresh_log_z + 3.0
+    assert run.check_log_z > plain.check_log_z + 3.0
     assert abs(run.log_z - plain.log_z) < math.log1p(1.5 / math.sqrt(40))
     assert run.log_z_std > 1.0
 
@@ -543,7 +545,7 @@ def test_uneven_weights_that_the_control_follows_are_not_bounded() -> None:
     effort = Effort(300, 300, 0.0, refine=math.inf)
     run = certify(regions, proposal, X, own(X), log_p, rng, effort)
     assert run.effective_sample_size < 10.0
-    assert_allclose(run.log_z, run.fresh_log_z, atol=2e-3)
+    assert_allclose(run.log_z, run.check_log_z, atol=2e-3)
 
 
 def test_a_control_that_soars_where_it_is_not_told_is_bounded_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -582,7 +584,7 @@ def test_a_control_that_soars_where_it_is_not_told_is_bounded_there(monkeypatch:
 def test_a_surrogate_that_few_draws_meet_is_compared_as_it_was_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A right surrogate of a likelihood that only a few of the draws meet, e⁻²⁰⁰ elsewhere.
 
-    Held to another cap at the fresh points than in its integral, it explained them away and left next to nothing.
+    Held to another cap at the check points than in its integral, it explained them away and left next to nothing.
     """
     regions = regions_of(log_l)
     monkeypatch.setattr(certificate, "_usable_moments", lambda *_: (None, 0.0))
@@ -605,14 +607,14 @@ def test_a_surrogate_that_few_draws_meet_is_compared_as_it_was_integrated(monkey
 
 @pytest.mark.parametrize("drop", [100.0, 500.0, 1e5])
 def test_points_of_next_to_no_likelihood_leave_nothing_undefined(drop: float) -> None:
-    """One fresh point so far below the model's mass that its square underflows."""
+    """One check points so far below the model's mass that its square underflows."""
     run = certified(regions_of(), 1, 0, lambda X: log_l(X) - drop)
     assert 0.0 <= run.effective_sample_size <= 1.0 + 1e-9
     assert math.isfinite(run.log_z)
 
 
 def test_points_without_likelihood_leave_nothing_undefined() -> None:
-    """Every fresh point at −inf: the model's mass is not there, and the estimate must not be NaN."""
+    """Every check points at −inf: the model's mass is not there, and the estimate must not be NaN."""
     run = certified(regions_of(), 40, 0, lambda X: np.full(len(X), -np.inf))
     assert run.effective_sample_size == 0.0
     for item in fields(run):
@@ -634,12 +636,12 @@ def test_certificate_shifts_with_log_l() -> None:
     one = certified(regions_of(), 40, 0)
     # Only by 100: the adaptive model takes the first value off all others, so larger ones never come here.
     other = certified(regions_of(lambda X: wrong(X) + 100.0), 40, 0, lambda X: log_l(X) + 100.0)
-    for name in ("model_log_z", "fresh_log_z"):
+    for name in ("model_log_z", "check_log_z"):
         assert_allclose(getattr(other, name) - 100.0, getattr(one, name), atol=1e-5)  # rounding, through the fits
     # The model's variance is at its round-off here, right to a per cent, and weighs the two: a hundredth of the error.
     assert_allclose(other.log_z - 100.0, one.log_z, atol=1e-2 * one.log_z_std)
     assert_allclose(other.log_z_std, one.log_z_std, rtol=1e-2)
-    for name in ("fresh_log_z_std", "difference", "effective_sample_size", "pareto_k", "wsabi_share", "doubt"):
+    for name in ("check_log_z_std", "difference", "effective_sample_size", "pareto_k", "wsabi_share", "uncertainty"):
         assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-3)
 
 

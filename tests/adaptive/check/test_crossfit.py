@@ -1,4 +1,4 @@
-"""Cross-fitting: a surrogate without one fresh point is the one that has never seen it."""
+"""Cross-fitting: a surrogate without one check points is the one that has never seen it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wsabi.adaptive.search import anneal as module
 from wsabi.adaptive.search.anneal import RESOLUTION, Explorer
 from wsabi.adaptive.surrogate import model as log_surrogate
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import Mirror, reflected
+from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.priors import Gaussian
 from wsabi.settings import Settings
 
@@ -23,7 +23,7 @@ def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
 
 
-TURN = Mirror((2, 0, 1), (1, -1, 1))  # not its own inverse
+TURN = Symmetry((2, 0, 1), (1, -1, 1))  # not its own inverse
 
 
 def smooth(X: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def a_region_and_its_image() -> Regions:
     explorer = an_explorer(measure, 0.5, X)
     both = [reflected(explorer, TURN), explorer]
     rng = np.random.default_rng(2)
-    return Regions(measure, Settings(), rng, both, X, smooth(X), [None, None], families=[0, 0], mirrors=[TURN, None])
+    return Regions(measure, Settings(), rng, both, X, smooth(X), [None, None], families=[0, 0], symmetries=[TURN, None])
 
 
 def fresh(dim: int, n: int = 6) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from wsabi.adaptive.check.proposal import BROAD_SHARE, DOUBT_SHARE, PRIOR_SHARE, Proposal, log_mixture
+from wsabi.adaptive.check.proposal import BROAD_SHARE, PRIOR_SHARE, UNCERTAINTY_SHARE, Proposal, log_mixture
 from wsabi.adaptive.regions import Regions
 from wsabi.adaptive.search.anneal import Explorer
 from wsabi.adaptive.surrogate.frame import Frame
@@ -28,9 +28,9 @@ def a_part(dim: int, centre: float, width: float) -> SimpleNamespace:
     cov = width**2 * A @ A.T
     means = centre + width * np.outer([-1.0, 1.0], np.arange(1, dim + 1))
     shape = Students(np.array([0.25, 0.75]), means, np.stack([0.5 * cov, cov]))
-    doubt = Students(np.array([0.6, 0.4]), 1.5 * means, np.stack([2.0 * cov, cov]))
+    uncertainty = Students(np.array([0.6, 0.4]), 1.5 * means, np.stack([2.0 * cov, cov]))
     explorer = SimpleNamespace(frame=Frame.of(np.full(dim, centre), cov))
-    return SimpleNamespace(explorer=explorer, frame=explorer.frame.scaled(3.0), shape=shape, doubt=doubt)
+    return SimpleNamespace(explorer=explorer, frame=explorer.frame.scaled(3.0), shape=shape, uncertainty=uncertainty)
 
 
 def parts_of(dim: int, width: float = 0.5) -> Any:
@@ -61,14 +61,14 @@ def real_proposal(dim: int) -> Proposal:
 
 @pytest.mark.parametrize("dim", [1, 3])
 def test_density_is_the_mixture_it_says(dim: int) -> None:
-    """PRIOR_SHARE π + the rest Σ_k w_k (BROAD_SHARE t_ν + DOUBT_SHARE d_k + what is left s_k), term by term."""
+    """PRIOR_SHARE π + the rest Σ_k w_k (BROAD_SHARE t_ν + UNCERTAINTY_SHARE d_k + what is left s_k), term by term."""
     X = 2.0 * np.random.default_rng(0).standard_normal((25, dim))
     inside = np.zeros(len(X))
     for weight, part in zip(WEIGHTS, parts_of(dim).parts, strict=True):
         broad = stats.multivariate_t(part.frame.mean, part.frame.cov, DEGREES).pdf(X)
         inside += weight * BROAD_SHARE * broad
-        inside += weight * DOUBT_SHARE * np.exp(part.doubt.log_pdf(X))
-        inside += weight * (1.0 - BROAD_SHARE - DOUBT_SHARE) * np.exp(part.shape.log_pdf(X))
+        inside += weight * UNCERTAINTY_SHARE * np.exp(part.uncertainty.log_pdf(X))
+        inside += weight * (1.0 - BROAD_SHARE - UNCERTAINTY_SHARE) * np.exp(part.shape.log_pdf(X))
     prior = stats.multivariate_normal(np.zeros(dim)).pdf(X)
     expected = np.log(PRIOR_SHARE * prior + (1.0 - PRIOR_SHARE) * inside)
     assert_allclose(a_proposal(dim).log_pdf(X), expected, rtol=1e-10, atol=1e-10)
@@ -166,7 +166,7 @@ def test_mean_of_is_exact_for_what_the_components_span(dim: int, seed: int) -> N
     X = proposal.sample(200, rng)
     log_p = proposal.log_pdf(X)
     densities = [Students.single(part.frame.mean, part.frame.cov).log_pdf(X) for part in parts]
-    densities += [Students.single(part.doubt.means[0], part.doubt.covs[0]).log_pdf(X) for part in parts]
+    densities += [Students.single(part.uncertainty.means[0], part.uncertainty.covs[0]).log_pdf(X) for part in parts]
     densities += [part.shape.log_pdf(X) for part in parts]
     densities += [
         stats.multivariate_normal(part.explorer.frame.mean, part.explorer.frame.cov).logpdf(X) for part in parts

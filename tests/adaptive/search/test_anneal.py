@@ -227,7 +227,7 @@ def test_a_correlated_gaussian_in_six_dimensions(seed: int) -> None:
     assert abs(explorer.log_z - problem.log_z) < 0.2
     assert temperatures[0] > 10.0
     assert temperatures[-1] == 1.0
-    assert explorer.doubt < 0.2
+    assert explorer.uncertainty < 0.2
     assert explorer.drift < 0.3
 
 
@@ -404,7 +404,7 @@ def test_log_doubt_is_the_sd_of_the_tempered_posterior(temperature: float) -> No
     powers = [np.exp(k * np.sqrt(v)[:, None] * nodes) @ weights for k in (1, 2)]  # E e^(g − m), E e^(2(g − m))
     assert_allclose(powers[0], np.exp(0.5 * v), rtol=1e-10)  # the oracle has converged
     exact = m + 0.5 * np.log(p * powers[1] - np.square(p * powers[0]))
-    found = explorer.log_doubt(X)
+    found = explorer.log_uncertainty(X)
     # At v of 1e-6 and less, p e^2v − p² e^v is a difference of two ones, known to ε/v.
     slack = 1e-8 + 4.0 * np.finfo(float).eps / np.maximum(v, 1.0 - p)
     assert np.all(found <= exact + slack)
@@ -422,7 +422,7 @@ def test_log_posterior_is_cautious(temperature: float) -> None:
     assert_allclose(found[kept], (m - CAUTION * np.sqrt(v))[kept] + np.log(p[kept]), rtol=1e-10)
     assert (p == 0.0).any()
     assert np.all(np.isneginf(found[p == 0.0]))
-    assert np.all(np.isneginf(explorer.log_doubt(X)[p == 0.0]))
+    assert np.all(np.isneginf(explorer.log_uncertainty(X)[p == 0.0]))
 
 
 class Fixed:
@@ -447,7 +447,7 @@ def test_a_hot_search_or_one_with_a_border_evaluates_where_it_doubts_most(
     explorer = near_cut(temperature)
     draws = 1.5 * np.random.default_rng(8).standard_normal((20_000, 2))
     x = explorer.propose(no_points(2), Fixed(draws))
-    assert explorer.log_doubt(x[None, :])[0] >= explorer.log_doubt(draws).max() - 1e-8
+    assert explorer.log_uncertainty(x[None, :])[0] >= explorer.log_uncertainty(draws).max() - 1e-8
     assert np.any(np.all(draws == x, axis=1))  # 20 000 against 400: one of the draws is the best
 
 
@@ -479,7 +479,7 @@ def doubt_with(explorer: Explorer, x: np.ndarray, side: int = 60) -> float:
     grid = np.stack([part.ravel() for part in np.meshgrid(*2 * [np.linspace(-2.0, 2.0, side)])], axis=1)
     told = copy.copy(explorer)
     told.surrogate = told_of(explorer, x)
-    return float(np.exp(told.log_doubt(grid)).sum())
+    return float(np.exp(told.log_uncertainty(grid)).sum())
 
 
 def test_a_cold_search_evaluates_where_least_doubt_will_be_left(
@@ -495,7 +495,7 @@ def test_a_cold_search_evaluates_where_least_doubt_will_be_left(
     chosen = doubt_with(cold, cold.propose(no_points(2), shape))
     others = rng.uniform(-2.0, 2.0, (200, 2))
     assert chosen < 1.02 * min(doubt_with(cold, x) for x in others)
-    assert chosen < 0.99 * doubt_with(cold, others[int(np.argmax(cold.log_doubt(others)))])
+    assert chosen < 0.99 * doubt_with(cold, others[int(np.argmax(cold.log_uncertainty(others)))])
 
 
 def test_relief_is_the_doubt_that_goes(cold: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:

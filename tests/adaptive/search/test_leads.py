@@ -72,7 +72,9 @@ def test_a_told_point_on_an_unknown_spike_widens_the_error_bar_at_once_and_is_se
         assert any("far higher than the known modes explain" in text for text in told.warnings)
         go_on(integrator, 120)
         after = integrator.result()
-        assert after.looks[len(before.looks)].start == "point" or any(look.start == "point" for look in after.looks)
+        assert after.searches[len(before.searches)].start == "point" or any(
+            look.start == "point" for look in after.searches
+        )
         right += abs(after.log_z - TRUTH) < max(0.1, 2.0 * after.log_z_std) and after.log_z > TRUTH - 0.5
     assert right >= len(deceived) - 1
 
@@ -93,7 +95,7 @@ def test_a_known_likelihood_has_no_leads() -> None:
     """A Gaussian likelihood, 80 evaluations: nothing is to be searched but the prior."""
     for seed in range(3):
         result = wsabi.integrate(lambda x: -2.0 * float(x @ x), wsabi.Gaussian([0.0, 0.0]), budget=80, rng=seed, tol=0)
-        assert all(look.start == "prior" for look in result.looks)
+        assert all(look.start == "prior" for look in result.searches)
 
 
 def test_a_search_that_has_ended_covers_what_lies_in_its_bulk_and_is_no_higher() -> None:

@@ -24,7 +24,7 @@ from wsabi.adaptive.search.anneal import (
 )
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import Mirror, reflected
+from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.priors import Gaussian
 
 
@@ -121,17 +121,18 @@ def test_q_matched_to_a_gaussian_in_thirty_dimensions_stays_that_gaussian(monkey
 
 
 @pytest.mark.parametrize(
-    ("dim", "doubt", "growth"), [(20, 0.1, math.log(2.0)), (30, 1.0, math.log(2.0)), (30, 0.1, 30.0 * math.log(1.5))]
+    ("dim", "uncertainty", "growth"),
+    [(20, 0.1, math.log(2.0)), (30, 1.0, math.log(2.0)), (30, 0.1, 30.0 * math.log(1.5))],
 )
 def test_in_many_dimensions_q_grows_as_a_surrogate_that_knows_says(
-    monkeypatch: pytest.MonkeyPatch, dim: int, doubt: float, growth: float
+    monkeypatch: pytest.MonkeyPatch, dim: int, uncertainty: float, growth: float
 ) -> None:
     """Elsewhere to twice its volume at most: in 25-D it stayed too thin to the end, and log Z was 0.9 too low."""
     explorer = Explorer(Gaussian(np.zeros(dim)), np.random.default_rng(0))
     X = explorer.rng.standard_normal((2 * dim, dim))
     log_l = -0.5 * np.square(X).sum(axis=1)
     explorer.fit(X, log_l, learn=True)
-    explorer.doubt = doubt
+    explorer.uncertainty = uncertainty
     monkeypatch.setattr(Explorer, "_matched_moments", lambda self, caution: (np.zeros(dim), 1.5 * np.eye(dim), 0.0))
     before = explorer.frame.log_det
     explorer.match(X, log_l)
@@ -139,7 +140,7 @@ def test_in_many_dimensions_q_grows_as_a_surrogate_that_knows_says(
 
 
 def test_what_gradients_have_said_of_the_curvature_is_the_surrogates_trend() -> None:
-    """A Gaussian likelihood is known from the summit of ℓπ, whatever q is; and so is its mirror image."""
+    """A Gaussian likelihood is known from the summit of ℓπ, whatever q is; and so is its symmetry image."""
     dim, rng = 4, np.random.default_rng(0)
     A = rng.standard_normal((dim, 2 * dim))
     precision, centre = A @ A.T, rng.standard_normal(dim)
@@ -155,11 +156,11 @@ def test_what_gradients_have_said_of_the_curvature_is_the_surrogates_trend() -> 
     explorer.fit(X, log_l(X), learn=True)
     P = explorer.frame.colour(2.0 * rng.standard_normal((20, dim)))
     assert_allclose(explorer.mean_log_likelihood(P), np.minimum(log_l(P), explorer.top + 1.0), atol=0.1)
-    mirror = Mirror.of(dim, ((0, 1),), [2])
-    image = reflected(explorer, mirror)
-    assert_allclose(image.mean_log_likelihood(mirror.image(P)), explorer.mean_log_likelihood(P))
-    image.fit(mirror.image(X), log_l(X))
-    assert_allclose(image.mean_log_likelihood(mirror.image(P)), explorer.mean_log_likelihood(P), atol=0.1)
+    symmetry = Symmetry.of(dim, ((0, 1),), [2])
+    image = reflected(explorer, symmetry)
+    assert_allclose(image.mean_log_likelihood(symmetry.image(P)), explorer.mean_log_likelihood(P))
+    image.fit(symmetry.image(X), log_l(X))
+    assert_allclose(image.mean_log_likelihood(symmetry.image(P)), explorer.mean_log_likelihood(P), atol=0.1)
 
 
 def test_walls_keep_a_surrogate_of_many_data_from_rising_again() -> None:
@@ -179,7 +180,7 @@ def test_walls_keep_a_surrogate_of_many_data_from_rising_again() -> None:
 
     result = wsabi.integrate(value, wsabi.Gaussian(np.zeros(dim)), budget=700, rng=0, tol=0)
     assert result.certificate is not None
-    assert result.certificate.doubt < 0.6
+    assert result.certificate.uncertainty < 0.6
     assert abs(result.certificate.difference) < 3.0
     assert result.certificate.effective_sample_size > 0.2 * result.certificate.n_points
 
@@ -194,27 +195,27 @@ def test_ignorance_makes_the_search_more_cautious(monkeypatch: pytest.MonkeyPatc
     def recorded(self: Explorer, caution: float) -> tuple[np.ndarray, np.ndarray, float]:
         asked.append(caution)
         moments = honest(self, caution)
-        self.doubt = doubt
+        self.uncertainty = uncertainty
         return moments
 
     monkeypatch.setattr(Explorer, "_matched_moments", recorded)
-    for doubt, expected in ((1.9, [0.5]), (2.1, [0.5, 2.0])):  # noqa: B007 (read by `recorded`)
+    for uncertainty, expected in ((1.9, [0.5]), (2.1, [0.5, 2.0])):  # noqa: B007 (read by `recorded`)
         asked.clear()
         explorer.match(X, -0.5 * np.square(X).sum(axis=1))
         assert asked == expected
 
 
 def test_half_of_the_candidates_fill_the_ball(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In twelve dimensions draws of q all lie in a shell; the point of most doubt may lie well inside it."""
+    """In twelve dimensions draws of q all lie in a shell; the point of most uncertainty may lie well inside it."""
     dim = 12
     explorer = Explorer(Gaussian(np.zeros(dim)), np.random.default_rng(0))
     seen: list[np.ndarray] = []
 
-    def log_doubt(self: Explorer, X: np.ndarray) -> np.ndarray:
+    def log_uncertainty(self: Explorer, X: np.ndarray) -> np.ndarray:
         seen.append(X)
         return -np.square(X).sum(axis=1)
 
-    monkeypatch.setattr(Explorer, "log_doubt", log_doubt)
+    monkeypatch.setattr(Explorer, "log_uncertainty", log_uncertainty)
     x = explorer.propose(np.empty((0, dim)))
     radii = np.linalg.norm(seen[0], axis=1)
     assert np.mean(radii < 0.5 * math.sqrt(dim)) > 0.15  # a quarter of all: half of half
@@ -279,7 +280,7 @@ def test_a_last_surrogate_has_more_data_than_it_has_learnt_from() -> None:
 
 @pytest.mark.parametrize(("dim", "on_the_way", "at_last"), [(2, 0, 0), (4, 1, LAST_INTERACTIONS)])
 def test_a_last_surrogate_has_more_interactions(dim: int, on_the_way: int, at_last: int) -> None:
-    """With more data than it has learnt from, and with fewer; fresh points that join it leave them as they are."""
+    """With more data than it has learnt from, and with fewer; check points that join it leave them as they are."""
     X = np.random.default_rng(0).standard_normal((MAX_DATA + 50, dim))
     log_l = -0.5 * np.square(X).sum(axis=1)
     for n in (60, len(X)):

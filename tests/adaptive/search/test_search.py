@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from wsabi.adaptive.search.regions_found import NEGLIGIBLE
+from wsabi.adaptive.search.known_regions import NEGLIGIBLE
 from wsabi.adaptive.search.search import Search, look_limit
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.priors import Gaussian
@@ -72,7 +72,7 @@ class Pretender(SimpleNamespace):
 def pretending(**attributes: Any) -> Search:
     search = a_search()
     frame = Frame.of(np.zeros(2), np.eye(2) / (2.0 * math.pi))  # of unit volume: potential is the best value's
-    calm = {"is_cold": True, "drift": 0.0, "doubt": 0.0, "log_z": 0.0, "frame": frame}
+    calm = {"is_cold": True, "drift": 0.0, "uncertainty": 0.0, "log_z": 0.0, "frame": frame}
     search.explorer = Pretender(**{**calm, **attributes})  # type: ignore[assignment]
     return search
 
@@ -92,7 +92,7 @@ def test_a_calm_look_arrives_and_a_rough_one_later() -> None:
     calm = points_until_arrival(pretending())
     assert calm is not None
     assert calm > 2 * MEASURE.dim  # enough for a diagonal quadratic
-    for rough in ({"doubt": 5.0}, {"drift": 5.0 * MEASURE.dim}):
+    for rough in ({"uncertainty": 5.0}, {"drift": 5.0 * MEASURE.dim}):
         late = points_until_arrival(pretending(**rough))
         assert late is not None
         assert late > 2 * calm
@@ -111,7 +111,7 @@ def test_the_calm_begins_after_an_unrest_that_left_the_mass_alone() -> None:
 
 def test_a_batch_counts_by_its_points() -> None:
     """Ten values at a time: a rough look is given up after as many evaluations, and hope is lost as soon."""
-    single, batched = pretending(doubt=5.0), pretending(doubt=5.0, log_z=-math.inf)
+    single, batched = pretending(uncertainty=5.0), pretending(uncertainty=5.0, log_z=-math.inf)
     late = points_until_arrival(single)
     assert late is not None
     n = 1

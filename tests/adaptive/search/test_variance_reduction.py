@@ -1,4 +1,4 @@
-"""The doubt that goes with a datum is what conditioning takes from it."""
+"""The uncertainty that goes with a datum is what conditioning takes from it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_relief_is_what_conditioning_takes(last: int) -> None:
     expected = []
     for x in range(7):
         left = np.diag(C - np.outer(C[:, x], C[x]) / (C[x, x] + noise[x]))[7 - last :]
-        doubt = [np.sqrt(relative_variance(v)) for v in (np.diag(C)[7 - last :], left)]
-        expected.append(weights @ (doubt[0] - doubt[1]))
+        uncertainty = [np.sqrt(relative_variance(v)) for v in (np.diag(C)[7 - last :], left)]
+        expected.append(weights @ (uncertainty[0] - uncertainty[1]))
     found = relief(np.diag(C), C[:, 7 - last :], noise, weights)
     assert_allclose(found, expected, rtol=1e-12)
     assert np.all(found >= 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mirror_world import (
+from symmetric_world import (
     HERE,
     REVERSE,
     SWAP,
@@ -25,9 +25,9 @@ from mirror_world import (
     symmetric_under,
 )
 from wsabi.adaptive.search.anneal import AWAY
-from wsabi.adaptive.search.regions_found import NEGLIGIBLE, Found
-from wsabi.adaptive.symmetry.group import Mirror, close_to, group_of, mirrors, suggested_by
-from wsabi.adaptive.symmetry.proof import CHECKS, Images
+from wsabi.adaptive.search.known_regions import NEGLIGIBLE, KnownRegions
+from wsabi.adaptive.symmetry.group import Symmetry, close_to, group_of, suggested_by, symmetries
+from wsabi.adaptive.symmetry.proof import CHECKS, ImageTests
 from wsabi.priors import Gaussian
 
 # -- which images to ask for ------------------------------------------------------------------------------------------
@@ -40,15 +40,15 @@ def test_up_to_one_more_than_dimensions_are_queued_in_order(dim: int) -> None:
     world.prepare()
     points = world.handed_out()
     kinds = (0,) * dim
-    assert len(points) == min(dim + 1, len(list(mirrors(kinds))))
-    expected = [mirror.image(world.top) for mirror in mirrors(kinds)]
+    assert len(points) == min(dim + 1, len(list(symmetries(kinds))))
+    expected = [symmetry.image(world.top) for symmetry in symmetries(kinds)]
     assert_array_equal(points, expected[: dim + 1])
     assert world.images.next_point() is None
 
 
 def test_nothing_is_queued_before_there_is_a_region_or_without_data_in_it() -> None:
     world = World(bump(HERE), HERE)
-    world.images.prepare(Found(world.found.measure), *world.data)
+    world.images.prepare(KnownRegions(world.found.measure), *world.data)
     assert world.images.next_point() is None
     X, log_joint = world.data
     world.images.prepare(world.found, X + 5.0, log_joint)
@@ -57,32 +57,32 @@ def test_nothing_is_queued_before_there_is_a_region_or_without_data_in_it() -> N
 
 def test_only_parameters_of_one_kind_are_exchanged() -> None:
     world = World(bump(HERE), HERE)
-    world.images = Images([0, 1, 0])
+    world.images = ImageTests([0, 1, 0])
     points = everything_asked(world)
-    assert is_in(Mirror.of(3, ((0, 2),)).image(world.top), points)
+    assert is_in(Symmetry.of(3, ((0, 2),)).image(world.top), points)
     assert not is_in(SWAP.image(world.top), points)
 
 
 def test_what_is_suggested_exchanges_like_with_like_too() -> None:
     """A reversal of the first two suggests that they be exchanged with the next two, which have another prior."""
     centre = np.array([1.5, -0.8, 0.6, 1.1])
-    reverse = Mirror.of(4, reversed_axes=[0, 1])
+    reverse = Symmetry.of(4, reversed_axes=[0, 1])
     world = World(symmetric_under(reverse, centre), centre)
-    world.images = Images([0, 0, 1, 1])
+    world.images = ImageTests([0, 0, 1, 1])
     asked = everything_answered(world)
     assert world.found.symmetries == [reverse]
-    assert not is_in(Mirror.of(4, ((0, 2), (1, 3))).image(world.top), asked)
+    assert not is_in(Symmetry.of(4, ((0, 2), (1, 3))).image(world.top), asked)
 
 
 def test_nothing_is_asked_for_twice() -> None:
     world = World(bump(HERE), HERE)
     points = everything_asked(world)
-    assert_array_equal(points, [mirror.image(world.top) for mirror in mirrors((0, 0, 0))])
+    assert_array_equal(points, [symmetry.image(world.top) for symmetry in symmetries((0, 0, 0))])
     assert len(np.unique(points, axis=0)) == len(points)
 
 
 def test_no_image_in_the_bulk_of_a_known_region() -> None:
-    """Neither of its own, where the mirror moves it by little, nor of another."""
+    """Neither of its own, where the symmetry moves it by little, nor of another."""
     itself = World(bump(np.array([1.5, 1.45, 0.8])), np.array([1.5, 1.45, 0.8]))
     assert not is_in(SWAP.image(itself.top), everything_asked(itself))
     unknown = World(symmetric_under(SWAP), HERE)
@@ -92,40 +92,40 @@ def test_no_image_in_the_bulk_of_a_known_region() -> None:
     tops = [known.X[:30][np.argmax(known.log_l(known.X[:30]))], known.X[30:][np.argmax(known.log_l(known.X[30:]))]]
     points = everything_asked(known)
     assert not any(is_in(SWAP.image(top), points) for top in tops)
-    assert points  # of other mirrors
+    assert points  # of other symmetries
 
 
-def alike_regions(*mirrors_: Mirror, height: float = 0.0) -> World:
-    """A region at HERE and its images by the mirrors, the last of another height, each known from a look of its own."""
+def alike_regions(*mirrors_: Symmetry, height: float = 0.0) -> World:
+    """A region at HERE and its images by the symmetries, the last of another height, each known from its own search."""
     heights = [0.0] * (len(mirrors_) - 1) + [height]
-    images = (seen_in(mirror, bump(HERE, h)) for mirror, h in zip(mirrors_, heights, strict=True))
-    return World(either(bump(HERE), *images), HERE, *(mirror.image(HERE) for mirror in mirrors_))
+    images = (seen_in(symmetry, bump(HERE, h)) for symmetry, h in zip(mirrors_, heights, strict=True))
+    return World(either(bump(HERE), *images), HERE, *(symmetry.image(HERE) for symmetry in mirrors_))
 
 
-CYCLE = Mirror((1, 2, 0), (1, 1, 1))
-QUARTER_TURN = Mirror((1, 0, 2), (1, -1, 1))
+CYCLE = Symmetry((1, 2, 0), (1, 1, 1))
+QUARTER_TURN = Symmetry((1, 0, 2), (1, -1, 1))
 
 
-@pytest.mark.parametrize("mirror", [SWAP, SWAP_AND_REVERSE, QUARTER_TURN, Mirror((1, 2, 0), (1, -1, 1))])
-def test_what_connects_two_alike_regions_is_asked_for_first(mirror: Mirror) -> None:
-    """Though the image lies in a known region, and though few such mirrors are among those that models have."""
-    world = alike_regions(mirror)
+@pytest.mark.parametrize("symmetry", [SWAP, SWAP_AND_REVERSE, QUARTER_TURN, Symmetry((1, 2, 0), (1, -1, 1))])
+def test_what_connects_two_alike_regions_is_asked_for_first(symmetry: Symmetry) -> None:
+    """Though the image lies in a known region, and though few such symmetries are among those that models have."""
+    world = alike_regions(symmetry)
     world.prepare()
     first = world.images.next_point()
     assert first is not None
     tops = [world.X[k : k + 30][np.argmax(world.data[1][k : k + 30])] for k in (0, 30)]
-    assert any(is_in(first, [mirror.image(top), mirror.inverse.image(top)]) for top in tops)
+    assert any(is_in(first, [symmetry.image(top), symmetry.inverse.image(top)]) for top in tops)
     assert world.found.index_at(first) is not None
 
 
-@pytest.mark.parametrize("mirror", [SWAP, QUARTER_TURN, Mirror((1, 2, 0), (1, -1, 1))])
-def test_a_symmetry_that_connects_two_regions_is_proved(mirror: Mirror) -> None:
+@pytest.mark.parametrize("symmetry", [SWAP, QUARTER_TURN, Symmetry((1, 2, 0), (1, -1, 1))])
+def test_a_symmetry_that_connects_two_regions_is_proved(symmetry: Symmetry) -> None:
     """With the same likelihood in all images of the group, by one image and three checks like any other."""
-    group = group_of([mirror], 100)
+    group = group_of([symmetry], 100)
     world = alike_regions(*group)
     everything_answered(world)
-    assert mirror in world.found.group
-    assert len({site.family for site in world.found.sites if site.mirror is None}) == len(world.found.sites)
+    assert symmetry in world.found.group
+    assert len({site.family for site in world.found.sites if site.symmetry is None}) == len(world.found.sites)
     assert len(world.found.sites) == 1 + len(group)
     assert world.images.echoing_shares(world.found) == []
 
@@ -139,7 +139,7 @@ def test_a_cycle_that_connects_two_regions_is_proved() -> None:
 
 
 def test_regions_that_only_look_alike_are_not_connected() -> None:
-    """A twentieth of a nat higher: the image is asked for, differs, and refutes the mirror; no echo, both are known."""
+    """A twentieth of a nat higher: the image is asked for, differs, and refutes the symmetry; both are known."""
     world = alike_regions(SWAP, height=0.05)
     everything_answered(world)
     assert world.found.symmetries == []
@@ -166,7 +166,7 @@ def test_only_regions_of_about_the_same_mass_are_alike(log_z: float, connected: 
 
 def test_parameters_of_two_kinds_connect_nothing() -> None:
     world = alike_regions(SWAP)
-    world.images = Images([0, 1, 0])
+    world.images = ImageTests([0, 1, 0])
     assert list(world.images._connections(world.found)) == []
 
 
@@ -197,7 +197,7 @@ def test_an_evaluation_beside_an_image_tells_enough_only_where_it_is_low(lower: 
 def test_no_image_where_the_prior_is_much_smaller() -> None:
     """Correlated parameters can be reversed together, not one of them; shifted ones not at all."""
     centre = np.array([1.9, 1.2])
-    one, both = Mirror.of(2, reversed_axes=[0]), Mirror.of(2, reversed_axes=[0, 1])
+    one, both = Symmetry.of(2, reversed_axes=[0]), Symmetry.of(2, reversed_axes=[0, 1])
     for measure, allowed in (
         (Gaussian([0.0, 0.0]), [one, both]),
         (Gaussian([0.0, 0.0], [[1.0, 0.95], [0.95, 1.0]]), [both]),
@@ -205,7 +205,7 @@ def test_no_image_where_the_prior_is_much_smaller() -> None:
     ):
         world = World(bump(centre), centre, measure=measure)
         points = everything_asked(world)
-        assert [mirror for mirror in (one, both) if is_in(mirror.image(world.top), points)] == allowed
+        assert [symmetry for symmetry in (one, both) if is_in(symmetry.image(world.top), points)] == allowed
         lost = measure.log_pdf(world.top[None, :]) - measure.log_pdf(np.array(points).reshape(-1, 2))
         assert np.all(lost < NEGLIGIBLE)
 
@@ -216,7 +216,7 @@ def test_an_image_region_has_no_images_of_its_own() -> None:
     assert len(world.found.sites) == 2
     points = everything_asked(world)
     assert not is_in(SWAP.image(world.top), points)
-    assert len(points) == len(list(mirrors((0, 0, 0)))) - 1
+    assert len(points) == len(list(symmetries((0, 0, 0)))) - 1
 
 
 # -- what answers suggest ---------------------------------------------------------------------------------------------
@@ -227,20 +227,20 @@ def test_a_proved_symmetry_has_what_it_suggests_asked_for() -> None:
     world.prepare()
     asked = [*world.ask(), *world.ask()]
     assert world.found.symmetries == [SWAP]
-    suggested = [mirror.image(world.top) for mirror in suggested_by(SWAP)]
+    suggested = [symmetry.image(world.top) for symmetry in suggested_by(SWAP)]
     assert_array_equal(world.handed_out(), [x for x in suggested if not is_in(x, asked)])
 
 
 def test_suggestions_are_rationed() -> None:
     """Five axes reversed at once suggest fourteen parts of them: six, of two and three axes, are asked for first."""
     centre = np.array([1.5, -0.5, 0.8, -1.0, 2.0])
-    reverse = Mirror.of(5, reversed_axes=range(5))
+    reverse = Symmetry.of(5, reversed_axes=range(5))
     world = World(symmetric_under(reverse, centre), centre)
     world.prepare()
     world.ask()
     assert len(world.ask()) == CHECKS
     assert world.found.symmetries == [reverse]
-    suggested = [mirror.image(world.top) for mirror in suggested_by(reverse)]
+    suggested = [symmetry.image(world.top) for symmetry in suggested_by(reverse)]
     assert len(suggested) == 14
     assert_array_equal(world.handed_out(), suggested[:6])
 
@@ -252,7 +252,7 @@ def test_an_exchange_that_nearly_is_a_symmetry_has_its_neighbours_asked_for() ->
     world.prepare()
     assert not is_in(SWAP_AND_REVERSE.image(world.top), world.ask())
     assert world.found.symmetries == []
-    assert_array_equal(world.ask(), [mirror.image(world.top) for mirror in close_to(SWAP)])
+    assert_array_equal(world.ask(), [symmetry.image(world.top) for symmetry in close_to(SWAP)])
     assert len(world.ask()) == CHECKS
     assert world.found.symmetries == [SWAP_AND_REVERSE]
 
@@ -267,7 +267,7 @@ def test_an_echo_is_given_once() -> None:
     assert world.found.symmetries == []
     echo = world.images.echo(world.found)
     assert echo is not None
-    assert echo.mirror == SWAP
+    assert echo.symmetry == SWAP
     assert echo.explorer is world.found.explorers[0]
     assert_array_equal(echo.x, SWAP.image(world.top))
     assert world.images.echo(world.found) is None
@@ -322,12 +322,12 @@ def test_a_symmetry_that_is_proved_leaves_no_echo_to_count() -> None:
 
 
 def test_the_highest_echo_comes_first() -> None:
-    other = Mirror.of(3, ((1, 2),))
+    other = Symmetry.of(3, ((1, 2),))
     world = World(either(bump(HERE), bump(SWAP.image(HERE), -2.0), bump(other.image(HERE), -1.0)), HERE)
-    for mirror in (SWAP, other):
-        world.reach(mirror)
+    for symmetry in (SWAP, other):
+        world.reach(symmetry)
     echoes = [world.images.echo(world.found), world.images.echo(world.found)]
-    assert [echo.mirror for echo in echoes if echo is not None] == [other, SWAP]
+    assert [echo.symmetry for echo in echoes if echo is not None] == [other, SWAP]
 
 
 def test_an_echo_that_a_region_explains_by_now_is_not_given() -> None:

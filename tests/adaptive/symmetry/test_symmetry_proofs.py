@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mirror_world import (
+from symmetric_world import (
     HERE,
     REVERSE,
     SWAP,
@@ -23,8 +23,8 @@ from mirror_world import (
 )
 from wsabi.adaptive.search.anneal import AWAY
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import Mirror, close_to
-from wsabi.adaptive.symmetry.proof import CHECKS, Image, Images, _checks
+from wsabi.adaptive.symmetry.group import Symmetry, close_to
+from wsabi.adaptive.symmetry.proof import CHECKS, Image, ImageTests, _checks
 from wsabi.priors import Gaussian
 
 pytestmark = pytest.mark.sensitive
@@ -32,14 +32,14 @@ pytestmark = pytest.mark.sensitive
 # -- what proves a symmetry -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mirror", [SWAP, REVERSE, Mirror.of(3, ((1, 2),))])
-def test_a_true_symmetry_is_proved_by_one_and_three_evaluations(mirror: Mirror) -> None:
-    world = World(symmetric_under(mirror), HERE)
-    world.reach(mirror)
+@pytest.mark.parametrize("symmetry", [SWAP, REVERSE, Symmetry.of(3, ((1, 2),))])
+def test_a_true_symmetry_is_proved_by_one_and_three_evaluations(symmetry: Symmetry) -> None:
+    world = World(symmetric_under(symmetry), HERE)
+    world.reach(symmetry)
     assert world.found.symmetries == []
     checks = world.handed_out()
     assert len(checks) == CHECKS == 3
-    originals = [mirror.inverse.image(x) for x in checks]
+    originals = [symmetry.inverse.image(x) for x in checks]
     assert all(is_in(x, world.X[:30]) for x in originals)
     for x in checks[:-1]:
         world.tell([x])
@@ -47,7 +47,7 @@ def test_a_true_symmetry_is_proved_by_one_and_three_evaluations(mirror: Mirror) 
         assert world.found.symmetries == []
     world.tell(checks[-1:])
     world.conclude()
-    assert world.found.symmetries == [mirror]
+    assert world.found.symmetries == [symmetry]
     assert len(world.found.sites) == 2
     assert world.images.echo(world.found) is None  # the image is a known region by now
 
@@ -116,7 +116,7 @@ def test_round_off_is_no_difference() -> None:
 @pytest.mark.parametrize("joint", [False, True])
 def test_likelihood_and_prior_must_both_be_symmetric(joint: bool) -> None:
     """Where the prior is no image of itself, neither a symmetric ℓ nor a symmetric ℓπ says what the other is."""
-    centre, swap, measure = np.array([0.5, -0.5]), Mirror.of(2, ((0, 1),)), Gaussian([0.5, 0.0])
+    centre, swap, measure = np.array([0.5, -0.5]), Symmetry.of(2, ((0, 1),)), Gaussian([0.5, 0.0])
     symmetric = symmetric_under(swap, centre)
 
     def log_l(X: np.ndarray) -> np.ndarray:
@@ -225,7 +225,7 @@ def test_an_image_that_was_evaluated_before_answers_by_itself() -> None:
     world.prepare()
     assert world.images.has_answers
     points = world.ask()
-    assert len(points) == 3  # of the other mirrors among the first four
+    assert len(points) == 3  # of the other symmetries among the first four
     assert not is_in(SWAP.image(world.top), points)
     assert world.found.symmetries == [SWAP]
     assert not any(is_in(x, SWAP.image(world.X[:30])) for x in world.handed_out())
@@ -251,11 +251,11 @@ def test_an_image_evaluated_before_that_differs_proves_nothing() -> None:
 @pytest.mark.parametrize("kinds", [(0, 0), (0, 1)])  # one batch after the other, or both in one
 def test_two_mirrors_that_give_one_point_ask_for_it_once(kinds: tuple[int, int]) -> None:
     """The second region's best point is the first's with one axis reversed: by both axes, by the other, one image."""
-    first, both, other = Mirror.of(2, (), [0]), Mirror.of(2, (), [0, 1]), Mirror.of(2, (), [1])
+    first, both, other = Symmetry.of(2, (), [0]), Symmetry.of(2, (), [0, 1]), Symmetry.of(2, (), [1])
     centre = np.array([1.5, -0.6])
     world = World(symmetric_under(first, centre), centre, first.image(centre))
     world.X[30:] = first.image(world.X[:30])
-    world.images = Images(kinds)
+    world.images = ImageTests(kinds)
     assert_array_equal(both.image(first.image(world.top)), other.image(world.top))
     asked = 0
     for _ in range(3):
@@ -287,7 +287,7 @@ def test_zero_likelihood_inside_the_region_is_no_check() -> None:
 
 
 def test_a_point_that_is_its_own_image_is_no_check() -> None:
-    """A region long enough to reach the mirror: points on it agree whatever ℓ is."""
+    """A region long enough to reach the symmetry: points on it agree whatever ℓ is."""
     world = World(symmetric_under(SWAP), HERE)
     on_it = HERE.copy()
     on_it[:2] = HERE[:2].mean()
@@ -328,7 +328,7 @@ def test_a_region_found_later_confirms_a_symmetry_by_one_evaluation() -> None:
     world.conclude()
     assert world.found.symmetries == [SWAP]
     assert world.found.confirmed == {(SWAP, 0), (SWAP, 1)}
-    assert [(site.family, site.mirror) for site in world.found.sites[2:]] == [(1, None), (1, SWAP)]
+    assert [(site.family, site.symmetry) for site in world.found.sites[2:]] == [(1, None), (1, SWAP)]
     assert not any(is_in(x, SWAP.image(world.X)) for x in world.handed_out())  # no checks
     assert world.images.echo(world.found) is None
 
@@ -342,7 +342,7 @@ def test_a_region_found_later_refutes_a_symmetry() -> None:
     everything_answered(world)
     assert world.found.symmetries == []
     assert sorted(site.family for site in world.found.sites) == [0, 1, 2]
-    assert all(site.mirror is None for site in world.found.sites)
+    assert all(site.symmetry is None for site in world.found.sites)
     assert world.images.echo(world.found) is None
 
 
@@ -354,14 +354,14 @@ def test_an_image_that_refutes_a_symmetry_may_hold_mass() -> None:
     world.prepare()
     world.ask()
     assert world.found.symmetries == []
-    assert_array_equal(world.ask(), [mirror.image(top) for mirror in close_to(SWAP)])
+    assert_array_equal(world.ask(), [symmetry.image(top) for symmetry in close_to(SWAP)])
     echo = world.images.echo(world.found)
     assert echo is not None
-    assert (echo.family, echo.mirror) == (1, SWAP)
+    assert (echo.family, echo.symmetry) == (1, SWAP)
 
 
 def test_regions_known_at_once_are_checked_each_for_itself() -> None:
-    """Three checks of the one and three of the other are not six of one mirror."""
+    """Three checks of the one and three of the other are not six of one symmetry."""
     both = World(either(symmetric_under(SWAP), symmetric_under(SWAP, THERE)), HERE, THERE)
     assert len(both.reach(SWAP)) == 4
     assert len(both.handed_out()) == 2 * CHECKS

@@ -8,7 +8,7 @@ integral I, fixed before the u_j are seen,
 and the mean over j has an honest standard error, small where M is close to ℓπ. Two such M are at hand: the WSABI models
 (I in closed form) and the explorers' surrogate of log ℓ (I by cheap Monte Carlo on the surrogate); M is the mean of
 the two weighted a : 1 − a, with the a in [0, 1] whose residuals are smallest. In the last estimate of a run the
-surrogate has the other fresh points among its data (:mod:`wsabi.adaptive.check.crossfit`), an M for every j; no u_j
+surrogate has the other check points among its data (:mod:`wsabi.adaptive.check.crossfit`), an M for every j; no u_j
 enters the model that it checks. They choose a, and whether there is a control at all, which costs the estimate a bias
 of the order of its variance.
 """
@@ -32,21 +32,21 @@ from wsabi.result import Certificate
 
 __all__ = ["ENOUGH_POINTS", "FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]
 
-MIN_POINTS = 8  # fresh points below which they have no say: the standard error of a mean of fewer is itself a guess
+MIN_POINTS = 8  # check points below which they have no say: the standard error of a mean of fewer is itself a guess
 ENOUGH_POINTS = 16  # from which on it is known to a fifth, and may end a run
-# Errors of log ℓ average out over a region, but not all: a surrogate is wrong in patches, of which the fresh points may
-# have missed some. What is left of the mean size of its errors, by its own sd and what the fresh points say of that, is
+# Errors of log ℓ average out over a region, but not all: a surrogate is wrong in patches, of which the check points may
+# have missed some. What is left of the mean size of its errors, by its own sd and what the check points say of that, is
 # taken as this. Over 18 problems of the study the root mean square of the errors of its integral was 0.05 to 0.5 of it,
 # a quarter in the middle, but where modes had been missed.
 LEFT_OVER = 0.35
 # Sds that are too small by more than this are those of another function. What the surrogate errs by then is met with by
-# every fresh point, and is in their spread.
+# every check points, and is in their spread.
 OVERCONFIDENT = 3.0
-# Of what is claimed for the models is the size of their error, by which they are weighed against the fresh points. Over
-# 18 problems it was 0.16 to 1.4 of it, but for rings and thin tails (5.5 and 6.4), which fresh points miss as well; 0.3
-# in the middle of those whose fresh points are in doubt by more than 0.005.
+# Of what is claimed for the models is the size of their error, by which they are weighed against the check points. Over
+# 18 problems it was 0.16 to 1.4 of it, but for rings and thin tails (5.5 and 6.4), which check points miss as well; 0.3
+# in the middle of those whose check points are in doubt by more than 0.005.
 TYPICAL = 0.35
-# So many of its own errors the estimate of the fresh points must be away from the models' to say that these are worse
+# So many of its own errors the estimate of the check points must be away from the models' to say that these are worse
 # than they claim: by chance it is in one run of twenty. Over 21 problems, the errors of what is combined are a tenth
 # smaller than with one in its place. But an error of more than half of Z is not that of points beside models that are
 # right: of two points in forty that fall on a mode which no model knows, the mean is 1.2 errors away.
@@ -55,8 +55,8 @@ USEFUL = 0.5
 SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
 EVEN = 0.2  # effective share of the check points from which on their weights are even enough for a standard error
 MAX_TAIL = 0.7  # Pareto k beyond which a mean of weights, and its standard error, cannot be relied on (Vehtari et al.)
-SOME = 4000  # draws that tell by how much the integral changes without one fresh point: a small number beside it
-NO_IDEA = 10.0  # nats: the doubt of a surrogate that has no mass where the draws are
+SOME = 4000  # draws that tell by how much the integral changes without one check points: a small number beside it
+NO_IDEA = 10.0  # nats: the uncertainty of a surrogate that has no mass where the draws are
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,15 @@ def certify(
     effort: Effort = INTERIM,
     crossfit: CrossFit | None = None,
 ) -> Certificate:
-    """Combine the models' integral with the fresh points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
+    """Combine the models' integral with the check points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
 
     The models' integral is taken as right to within σ, σ² = what they say themselves + (distance of the two)², the
-    latter as far as the fresh points do not prefer one: two models built on different transforms agree only where both
+    latter as far as the check points do not prefer one: two models built on different transforms agree only where both
     are right. It is weighed against the fresh estimate F by precision, its variance raised to (F − mean)² less four
     times F's where F says that it was too small (:func:`_trust`). In the weights it stands with a third of σ, which is
     made to cover, and F with its own noise; in what is claimed with all of σ, raised to what the spread of the
     residuals, and the largest, say of the size of the models' errors, and F with what both may have missed. What is
-    weighed is F with its largest residual bounded (:func:`_bound`): one fresh point in a place that p hardly reaches
+    weighed is F with its largest residual bounded (:func:`_bound`): one check points in a place that p hardly reaches
     says that there is something, which is in its error, but not how much. With a ``crossfit`` the models' integral is
     that of its surrogate, which has all data.
     """
@@ -156,14 +156,14 @@ def certify(
         log_z_std=math.hypot(math.sqrt(math.log1p(variance / combined**2)), RESOLUTION, caution),
         model_log_z=log_unit + math.log(integral),
         model_log_z_std=math.sqrt(math.log1p(sigma2 / integral**2)),
-        fresh_log_z=math.nan if fresh is None else log_unit + math.log(max(fresh.value, 1e-3)),
-        fresh_log_z_std=math.inf if fresh is None else math.hypot(fresh.error, of_integral) / max(fresh.value, 1e-3),
+        check_log_z=math.nan if fresh is None else log_unit + math.log(max(fresh.value, 1e-3)),
+        check_log_z_std=math.inf if fresh is None else math.hypot(fresh.error, of_integral) / max(fresh.value, 1e-3),
         difference=difference,
         n_points=len(X),
         effective_sample_size=0.0 if fresh is None else fresh.effective_size,
         pareto_k=math.nan if fresh is None else fresh.tail,
         wsabi_share=share,
-        doubt=models.doubt,
+        uncertainty=models.uncertainty,
         model_log_var=2.0 * log_unit + math.log(max(sigma2, 1e-300)),
         rests_on_points=rests_on_points,
         misplaced=math.nan if fresh is None else fresh.misplaced,
@@ -197,9 +197,9 @@ class _Models:
     ----------
     surrogate, surrogate_error : integral of the explorers' surrogate, and its Monte Carlo error.
     wsabi, wsabi_variance : mean and variance of Z by the WSABI models; None where they are not to be believed.
-    doubt : the surrogate's predictive sd of log ℓ, averaged over its posterior.
+    uncertainty : the surrogate's predictive sd of log ℓ, averaged over its posterior.
     log_cap : what log M/p of the surrogate was held to.
-    overconfidence : by how much these sds are too small, as fresh points have it.
+    overconfidence : by how much these sds are too small, as check points have it.
     """
 
     log_unit: float
@@ -207,25 +207,25 @@ class _Models:
     surrogate_error: float
     wsabi: float | None
     wsabi_variance: float
-    doubt: float
+    uncertainty: float
     log_cap: float = math.inf
     overconfidence: float = 1.0
 
     @property
     def unmet(self) -> float:
-        """What patches of the surrogate's errors that no fresh point has met may add to an integral."""
-        return LEFT_OVER * min(self.doubt * min(self.overconfidence, OVERCONFIDENT), 1.0) * self.surrogate
+        """What patches of the surrogate's errors that no check points has met may add to an integral."""
+        return LEFT_OVER * min(self.uncertainty * min(self.overconfidence, OVERCONFIDENT), 1.0) * self.surrogate
 
     @property
     def least_claim(self) -> float:
         """The least error that may be claimed for the surrogate's integral."""
-        return max(RESOLUTION, LEFT_OVER * self.doubt) * self.surrogate
+        return max(RESOLUTION, LEFT_OVER * self.uncertainty) * self.surrogate
 
     @property
     def share_by_claim(self) -> float:
-        """Weight of the WSABI models where no fresh points can choose: all or nothing, by the smaller claim."""
+        """Weight of the WSABI models where no check points can choose: all or nothing, by the smaller claim."""
         return float(
-            self.wsabi is not None and math.sqrt(self.wsabi_variance) < LEFT_OVER * self.doubt * self.surrogate
+            self.wsabi is not None and math.sqrt(self.wsabi_variance) < LEFT_OVER * self.uncertainty * self.surrogate
         )
 
     def in_view_of(self, log_weights: Array) -> _Models:
@@ -240,9 +240,9 @@ class _Models:
     def combined(self, share: float, *, by_fresh: bool) -> tuple[float, float]:
         """Integral of the control with that share of WSABI, and the variance of Z about it, by the models alone."""
         wsabi = self.surrogate if self.wsabi is None else self.wsabi
-        by_surrogate = LEFT_OVER * self.doubt * self.overconfidence * self.surrogate
+        by_surrogate = LEFT_OVER * self.uncertainty * self.overconfidence * self.surrogate
         own = share**2 * self.wsabi_variance + ((1.0 - share) * by_surrogate) ** 2
-        # Where the fresh points have chosen one of the two, its distance from the other is the other's fault.
+        # Where the check points have chosen one of the two, its distance from the other is the other's fault.
         chosen = 1.0 - 4.0 * share * (1.0 - share) if by_fresh else 0.0
         misfit = (wsabi - self.surrogate) ** 2
         return share * wsabi + (1.0 - share) * self.surrogate, own + (1.0 - chosen) * misfit
@@ -292,7 +292,7 @@ def _models(regions: Regions, draws: _Draws) -> _Models:
 
     WSABI's is left out where it disagrees with the mean of its integrand over the draws, as weights of both signs that
     have grown huge may integrate to anything; and where that mean has an error of a twentieth, for what so many draws
-    cannot integrate the fresh points, far fewer, cannot check. The surrogate is held to √N times its mean over p.
+    cannot integrate the check points, far fewer, cannot check. The surrogate is held to √N times its mean over p.
     """
     proposal, X, log_p = draws.proposal, draws.X, draws.log_p
     log_ratio = draws.log_m - log_p
@@ -301,7 +301,7 @@ def _models(regions: Regions, draws: _Draws) -> _Models:
         log_unit = regions.log_mass
     surrogate = _ratio(np.minimum(log_ratio - log_unit, draws.log_cap))
     total = float(surrogate.sum())
-    doubt = float(surrogate @ draws.sd) / total if total > 0.0 else NO_IDEA
+    uncertainty = float(surrogate @ draws.sd) / total if total > 0.0 else NO_IDEA
     wsabi, variance = _usable_moments(regions, log_unit)
     known = []
     if wsabi is not None:
@@ -313,7 +313,7 @@ def _models(regions: Regions, draws: _Draws) -> _Models:
         else:
             known = [by_wsabi - wsabi]
     integral, error = proposal.mean_of(surrogate, X, log_p, *known)
-    return _Models(log_unit, integral, error, wsabi, variance, doubt, log_unit + draws.log_cap)
+    return _Models(log_unit, integral, error, wsabi, variance, uncertainty, log_unit + draws.log_cap)
 
 
 def _log_capped_mean(log_ratio: Array) -> float:
@@ -346,7 +346,7 @@ def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, fl
 
 @dataclass(frozen=True)
 class _Fresh:
-    """The estimate from n fresh points in the models' units, its error, and what its weights look like.
+    """The estimate from n check points in the models' units, its error, and what its weights look like.
 
     ``bounded`` is the same estimate with no residual above what :func:`_bound` allows the largest weight; ``noise`` is
     the error without what the points may not have met; ``is_plain`` where the models do harm as a control variate and

@@ -1,7 +1,7 @@
-"""Cross-fitting: the fresh points serve the surrogates as data, and check them all the same.
+"""Cross-fitting: the check points serve the surrogates as data, and check them all the same.
 
-A surrogate that has been told a fresh point is no control variate for it: it knows the answer. The surrogate without
-that one point is, and has the other fresh points as data. With M₋j the surrogate without fresh point u_j, and I₋j its
+A surrogate that has been told a check point is no control variate for it: it knows the answer. The surrogate without
+that one point is, and has the other check points as data. With M₋j the surrogate without check points u_j, and I₋j its
 integral,
 
     Z = E[I₋j + (ℓπ − M₋j)(u_j)/p(u_j)]
@@ -27,13 +27,13 @@ __all__ = ["CrossFit"]
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Regions whose surrogates have the n fresh points among their data, and the same without any one of them.
+    """Regions whose surrogates have the n check points among their data, and the same without any one of them.
 
     Attributes
     ----------
-    regions : with the fresh points.
-    owners : for each region, which fresh point each of the last data of its surrogate is, or is an image of.
-    n : number of fresh points.
+    regions : with the check points.
+    owners : for each region, which check points each of the last data of its surrogate is, or is an image of.
+    n : number of check points.
     """
 
     regions: Regions
@@ -42,15 +42,15 @@ class CrossFit:
 
     @classmethod
     def without_any(cls, regions: Regions, n: int) -> CrossFit:
-        """Surrogates of which none has any of the n fresh points."""
+        """Surrogates of which none has any of the n check points."""
         return cls(regions, [np.empty(0, dtype=np.intp)] * len(regions.parts), n)
 
     @classmethod
     def of(cls, regions: Regions, X: Array, log_l: Array, n: int) -> CrossFit:
-        """With X (M, D), log ℓ (M,): the n fresh points, and then all of them again for every mirror image."""
+        """With X (M, D), log ℓ (M,): the n check points, and then all of them again for every symmetry image."""
         explorers, owners = {}, {}
         for part in regions.parts:
-            if part.mirror is None:
+            if part.symmetry is None:
                 mine = np.flatnonzero(ground_of(part.explorer, regions.explorers, X, log_l, least=0))
                 explorers[part.family], rows = part.explorer.extended(X[mine], log_l[mine])
                 owners[part.family] = mine[rows] % n
@@ -58,11 +58,11 @@ class CrossFit:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no surrogate has any of the fresh points."""
+        """Whether no surrogate has any of the check points."""
         return all(len(owners) == 0 for owners in self.owners)
 
     def standard_errors(self, X: Array, log_l: Array) -> Array:
-        """Errors of log M₋j at the fresh points X (n, D), log ℓ (n,), in units of its own sd, (n,)."""
+        """Errors of log M₋j at the check points X (n, D), log ℓ (n,), in units of its own sd, (n,)."""
         z = np.zeros(len(X))
         for part, owners, mine in zip(self.regions.parts, self.owners, self.regions.shares(X), strict=True):
             if len(mine):

@@ -17,7 +17,7 @@ __all__ = ["Proposal", "log_mixture"]
 
 PRIOR_SHARE = 0.1  # of the draws come from the prior itself: what lies outside every region is looked at too
 BROAD_SHARE = 0.2  # of a region's draws come from q_k itself: a surrogate may have its shape wrong
-DOUBT_SHARE = 0.3  # of a region's draws go where its surrogate is least sure
+UNCERTAINTY_SHARE = 0.3  # of a region's draws go where its surrogate is least sure
 FINE_COMPONENTS = 32  # four times as many as a region's shape has: a ring is followed to its thickness
 FINE_DRAWS = 4000  # to fit them to: a hundred and more for each
 CONTROLS = 40  # components at most that serve as control variates: a thousand draws fix their coefficients
@@ -38,8 +38,8 @@ class Proposal:
         for weight, part in zip(regions.weights, regions.parts, strict=True):
             shares += [
                 (weight * BROAD_SHARE, Students.single(part.frame.mean, part.frame.cov)),
-                (weight * DOUBT_SHARE, part.doubt),
-                (weight * (1.0 - BROAD_SHARE - DOUBT_SHARE), part.shape),
+                (weight * UNCERTAINTY_SHARE, part.uncertainty),
+                (weight * (1.0 - BROAD_SHARE - UNCERTAINTY_SHARE), part.shape),
             ]
         self._students = joined(shares)
 
@@ -100,7 +100,7 @@ class Proposal:
 
 
 def log_mixture(proposals: Sequence[Proposal], numbers: Indices, X: Array) -> Array:
-    """log Σ_r (n_r/n) p_r, (N,), at fresh points X (N, D) of which point j was drawn from proposal numbers_j (N,).
+    """log Σ_r (n_r/n) p_r, (N,), at check points X (N, D) of which point j was drawn from proposal numbers_j (N,).
 
     The proposals follow from the training data alone, so given them the points are independent, and the density of
     their mixture in place of each point's own leaves the estimate unbiased (the balance heuristic); it spares it the

@@ -72,7 +72,9 @@ MATCHES = 30  # at most, without new data: q shrinks threefold in each, and prio
 # and q may grow as it says. Growing to twice the volume at a time would take a q that is too thin tens of steps.
 KNOWN = 0.5
 LEARN_GROWTH = 1.1  # of the data, after which θ is learnt anew: that takes a score of factorisations, and θ is slow
-IGNORANT = 2.0  # temperatures of doubt from which on the surrogate was extrapolating, and four times the caution is due
+IGNORANT = (
+    2.0  # temperatures of uncertainty from which on the surrogate was extrapolating, and four times the caution is due
+)
 
 
 def max_data(dim: int, least: int | None = None) -> int:
@@ -106,7 +108,7 @@ class Explorer:
     temperature : t ≥ 1.
     log_z : log ∫ ℓ^(1/t)π over this region, as the surrogate has it.
     drift : divergence between the last two q, in nats.
-    doubt : the surrogate's predictive sd of log ℓ^(1/t), averaged over its tempered posterior.
+    uncertainty : the surrogate's predictive sd of log ℓ^(1/t), averaged over its tempered posterior.
     top, top_joint : the best log ℓ and the best log ℓπ among its data.
     depth : nats below the best from which on data count as noisy.
     summit : N(μ, A⁻¹) with the mode μ of ℓπ and its curvature A there, where gradients have found them; else None.
@@ -122,7 +124,7 @@ class Explorer:
         self._matched_temperature = math.inf
         self.log_z = -math.inf
         self.drift = math.inf
-        self.doubt = math.inf
+        self.uncertainty = math.inf
         self.surrogate: LogSurrogate | None = None
         self._learnt_n = 0  # data when θ was last learnt, hot or cold as the search is
         self.top = self.top_joint = self.depth = 0.0
@@ -228,7 +230,7 @@ class Explorer:
 
         For g ~ N(m, v), log E[e^g] = m + ½v; with m held to a nat above the best datum. That is for v up to one nat²:
         beyond, the surrogate extrapolates and may grow without ground, and what exceeds one is taken off, halved. Where
-        ℓ may be zero it is multiplied by the chance that it is not, and the sd holds that doubt too.
+        ℓ may be zero it is multiplied by the chance that it is not, and the sd holds that uncertainty too.
         """
         Y = self.frame.whiten(X)
         mean, v = self._fitted().predict(Y)
@@ -261,7 +263,7 @@ class Explorer:
         """log ℓ^(1/t)π less a constant, (M,) at X (M, D), cautious as in the matching of q."""
         return self._log_target(self.frame.whiten(X), CAUTION)[0]
 
-    def log_doubt(self, X: Array) -> Array:
+    def log_uncertainty(self, X: Array) -> Array:
         """log of the sd that the surrogate gives to ℓ^(1/t)π, less a constant, (M,) at X (M, D).
 
         log V[exp g] = 2m + v + log(eᵛ − 1) for g ~ N(m, v); here 2m + log(eᵛ − 1), relative to the median e^m, and
@@ -299,7 +301,7 @@ class Explorer:
         if not self._learnt_n:  # it has turned cold, or hot
             self.fit(X, log_l, learn=True)
         shift, factor, log_mass = self._matched_moments(CAUTION)
-        if self.doubt > IGNORANT:
+        if self.uncertainty > IGNORANT:
             shift, factor, log_mass = self._matched_moments(4.0 * CAUTION)
         # One step moves q by no more than its own size, stretches it no more than threefold along an axis, and no more
         # than doubles its volume: beyond, the surrogate was extrapolating. In many dimensions its volume may grow where
@@ -310,7 +312,7 @@ class Explorer:
         values, vectors = np.linalg.eigh(factor @ factor.T)
         values = np.clip(values, 1.0 / 9.0, 9.0)
         growth = 0.5 * float(np.log(values).sum())
-        extrapolates = dim <= MANY_DIMENSIONS or self.doubt > KNOWN
+        extrapolates = dim <= MANY_DIMENSIONS or self.uncertainty > KNOWN
         if extrapolates and growth > math.log(2.0):
             values = np.where(values > 1.0, values ** (math.log(2.0) / growth), values)
         cov = (vectors * values) @ vectors.T
@@ -340,7 +342,7 @@ class Explorer:
             moved.match(X, log_l)
         except NumericalError:
             return self
-        kept = not self.is_cold or moved.log_z > self.log_z - 1.0 or moved.doubt < 0.5
+        kept = not self.is_cold or moved.log_z > self.log_z - 1.0 or moved.uncertainty < 0.5
         return moved if moved.is_cold and kept else self
 
     def relearnt(self, X: Array, log_l: Array, rng: np.random.Generator) -> Explorer:
@@ -348,7 +350,7 @@ class Explorer:
 
         Learning takes scores of factorisations, so θ is that of :func:`max_data` points; the surrogate has up to
         LAST_DATA, if that is more. Where these lie so close together that another θ would be theirs, it may soar
-        between them: more data that leave it with more to doubt are not taken.
+        between them: more data that leave it with more to uncertainty are not taken.
         """
         learnt = copy.copy(self)
         try:
@@ -408,12 +410,12 @@ class Explorer:
             log_w = log_t - log_noise + 0.5 * log_det(factor)
             top = float(np.max(log_w))
             if np.count_nonzero(np.isfinite(log_w)) <= dim:  # too few for a covariance: closer, round the best datum
-                self.doubt = math.inf
+                self.uncertainty = math.inf
                 data = self._fitted().Y
                 return data[int(np.argmax(self._log_target(data, caution)[0]))], 0.5 * factor, -math.inf
             w = truncated(log_w)
             log_mass = top + math.log(float(w.mean()))
-            self.doubt = float(w @ np.sqrt(variance)) / float(w.sum())
+            self.uncertainty = float(w @ np.sqrt(variance)) / float(w.sum())
             # Weights too uneven for D moments are flattened until they are not: q goes part of the way, and the next
             # step starts from there. What is infeasible stays so.
             with np.errstate(divide="ignore"):
@@ -465,7 +467,7 @@ class Explorer:
             merit = self._merit(X, log_density, pending)
         else:
             X = X if shape is None else np.concatenate([X, shape.sample(WITNESSES, self.rng)])
-            merit = self.log_doubt(X)
+            merit = self.log_uncertainty(X)
         if len(pending):
             near = np.min(square_distances(self.frame.whiten(X), self.frame.whiten(pending)), axis=1) < AWAY**2
             if not np.all(near):
@@ -484,7 +486,7 @@ class Explorer:
         """By how much an evaluation at each of X (M, D) lessens ∫ sd[ℓπ], in units of its own, (M,).
 
         By the last R of X, drawn with that log density (R,), and given the points under way, ``pending`` (P, D). The sd
-        is that of :meth:`log_doubt`, with the present mean.
+        is that of :meth:`log_uncertainty`, with the present mean.
 
         Unless there is a summit that the surrogate is sure of, a nat above all data by two of its sds: then by how much
         each exceeds them. From HOLLOW dimensions on all draws of q lie on a shell, nats below it, and what is more than

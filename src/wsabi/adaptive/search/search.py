@@ -1,4 +1,4 @@
-"""Look: one search for a region of mass, from the prior or round a point."""
+"""Search: one search for a region of mass, from the prior or round a point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from wsabi._core.types import Array, Mask
 from wsabi.adaptive.search.anneal import Explorer
 from wsabi.adaptive.search.ascent import Summit
-from wsabi.adaptive.search.regions_found import NEGLIGIBLE
+from wsabi.adaptive.search.known_regions import NEGLIGIBLE
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.priors import Measure
 from wsabi.quadrature.design import spread_design
@@ -57,7 +57,7 @@ class Search:
         else:
             self.explorer.frame = around
             self.design = list(self.explorer.frame.colour(rng.standard_normal((2 * dim + 1, dim))))
-        self.may_be_foretold = not first and around is None  # by what is known; not by what has learnt from the look
+        self.may_be_predicted = not first and around is None  # by what is known; not by what has learnt from the look
         self.alone = False  # whether it keeps to its own evaluations to the end
         self._n_zoomed = 0  # own evaluations when the width of q was last set, of a search round a point
         self._zooms = 0
@@ -179,7 +179,7 @@ class Search:
         nat, and the mass found has not grown by a tenth since the calm began.
         """  # noqa: D205
         explorer = self.explorer
-        still = explorer.is_cold and explorer.drift < 0.05 * self.measure.dim and explorer.doubt < 0.5
+        still = explorer.is_cold and explorer.drift < 0.05 * self.measure.dim and explorer.uncertainty < 0.5
         if not still:
             self._calm_since = None
         elif self._calm_since is None or abs(explorer.log_z - self._calm_log_z) > 0.1:

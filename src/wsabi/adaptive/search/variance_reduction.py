@@ -1,4 +1,4 @@
-"""How much doubt of ℓπ an evaluation would relieve, all in all: what a cold search chooses its next point by."""
+"""How much uncertainty of ℓπ an evaluation would relieve, all in all: what a cold search chooses its next point by."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Permutations and sign changes of the parameters that leave ℓπ unchanged.
 
-group  Mirror: one of them, their group, and which may be worth a try
+group  Symmetry: one of them, their group, and which may be worth a try
 proof  which images of a region hold mass too, shown by evaluations
 """
 

@@ -1,4 +1,4 @@
-"""Mirror images: where a known region would be again if the likelihood did not tell some parameters apart.
+"""Symmetry images: where a known region would be again if the likelihood did not tell some parameters apart.
 
 Mixture components, spectral lines and hidden units can be renumbered, amplitudes and weights can change sign: the
 likelihood then has the same mode several times over, and a search from the prior may well end in the same one each
@@ -18,7 +18,7 @@ from wsabi._core.types import Array, Indices, Mask
 from wsabi.adaptive.search.anneal import Explorer
 from wsabi.adaptive.surrogate.frame import Frame
 
-__all__ = ["Mirror", "close_to", "connecting", "group_of", "mirrors", "reflected", "suggested_by"]
+__all__ = ["Symmetry", "close_to", "connecting", "group_of", "reflected", "suggested_by", "symmetries"]
 
 Swap = tuple[tuple[int, int], ...]
 
@@ -27,15 +27,15 @@ ALIKE = 1.0  # widths between the means of two images, with the log ratio of the
 
 
 @dataclass(frozen=True)
-class Mirror:
+class Symmetry:
     """u'_d = signs_d · u_{order_d}: parameters exchanged, and reversed about the centre of the prior."""
 
     order: tuple[int, ...]
     signs: tuple[int, ...]
 
     @classmethod
-    def of(cls, dim: int, swaps: Swap = (), reversed_axes: Sequence[int] = ()) -> Mirror:
-        """The mirror that makes the swaps, of disjoint pairs, and reverses the axes given, none of them swapped."""
+    def of(cls, dim: int, swaps: Swap = (), reversed_axes: Sequence[int] = ()) -> Symmetry:
+        """The symmetry that makes the swaps, of disjoint pairs, and reverses the axes given, none of them swapped."""
         order, signs = list(range(dim)), [1] * dim
         for i, j in swaps:
             order[i], order[j] = j, i
@@ -68,47 +68,47 @@ class Mirror:
         """u' (…, D) of u (…, D)."""
         return np.asarray(X[..., list(self.order)] * np.array(self.signs, dtype=np.float64))
 
-    def after(self, other: Mirror) -> Mirror:
-        """The mirror that makes u'' of u, by way of the other's u'."""
+    def after(self, other: Symmetry) -> Symmetry:
+        """The symmetry that makes u'' of u, by way of the other's u'."""
         order = tuple(other.order[d] for d in self.order)
-        return Mirror(order, tuple(s * other.signs[d] for s, d in zip(self.signs, self.order, strict=True)))
+        return Symmetry(order, tuple(s * other.signs[d] for s, d in zip(self.signs, self.order, strict=True)))
 
     @property
-    def inverse(self) -> Mirror:
-        """The mirror that makes u of u'."""
+    def inverse(self) -> Symmetry:
+        """The symmetry that makes u of u'."""
         order = tuple(int(d) for d in np.argsort(self.order))
-        return Mirror(order, tuple(self.signs[d] for d in order))
+        return Symmetry(order, tuple(self.signs[d] for d in order))
 
     def image_of(self, frame: Frame) -> Frame:
         """The frame of u' where u has the frame given."""
         return Frame(self.image(frame.mean), self.image(frame.axes.T).T, frame.widths)
 
 
-def reflected(explorer: Explorer, mirror: Mirror) -> Explorer:
-    """The explorer of the mirror image of a region: the same surrogate, in the coordinates of the image of q."""
+def reflected(explorer: Explorer, symmetry: Symmetry) -> Explorer:
+    """The explorer of the symmetry image of a region: the same surrogate, in the coordinates of the image of q."""
     image = copy.copy(explorer)
-    image.frame = mirror.image_of(explorer.frame)
-    image.summit = None if explorer.summit is None else mirror.image_of(explorer.summit)
+    image.frame = symmetry.image_of(explorer.frame)
+    image.summit = None if explorer.summit is None else symmetry.image_of(explorer.summit)
     known = explorer.surrogate
     if known is not None and known.turn is not None:
         turn = image.frame.turn
-        image.surrogate = replace(known, turn=turn, theta=known.theta.reflected(mirror.order, mirror.signs))
+        image.surrogate = replace(known, turn=turn, theta=known.theta.reflected(symmetry.order, symmetry.signs))
     return image
 
 
-def group_of(generators: Sequence[Mirror], limit: int) -> list[Mirror]:
+def group_of(generators: Sequence[Symmetry], limit: int) -> list[Symmetry]:
     """All products of the generators but the identity; only the first ``limit`` where there are more."""
-    found: dict[Mirror, None] = {}
+    found: dict[Symmetry, None] = {}
     fresh = list(generators)
     while fresh and len(found) < limit:
         found.update(dict.fromkeys(fresh))
         products = (g.after(f) for f in fresh for g in generators)
-        identity = Mirror.of(len(generators[0].order))
+        identity = Symmetry.of(len(generators[0].order))
         fresh = [g for g in dict.fromkeys(products) if g not in found and g != identity]
     return list(found)[:limit]
 
 
-def mirrors(kinds: Sequence[int]) -> Iterator[Mirror]:
+def symmetries(kinds: Sequence[int]) -> Iterator[Symmetry]:
     """Mirrors of D parameters, each once, those that models are likelier to have first.
 
     Parameters
@@ -122,21 +122,21 @@ def mirrors(kinds: Sequence[int]) -> Iterator[Mirror]:
     and the share of the first), several neighbouring axes reversed. That is up to D³ in all where all are of one kind;
     whoever asks takes as many as evaluations allow.
     """
-    met: set[Mirror] = set()
-    for mirror in _in_order(kinds):
-        if mirror not in met:
-            met.add(mirror)
-            yield mirror
+    met: set[Symmetry] = set()
+    for symmetry in _in_order(kinds):
+        if symmetry not in met:
+            met.add(symmetry)
+            yield symmetry
 
 
-def close_to(mirror: Mirror) -> list[Mirror]:
+def close_to(symmetry: Symmetry) -> list[Symmetry]:
     """What an exchange that nearly was a symmetry may lack: one of the other axes reversed, or no longer reversed."""
-    dim, swaps, signs = len(mirror.order), mirror.swaps, set(mirror.reversed_axes)
+    dim, swaps, signs = len(symmetry.order), symmetry.swaps, set(symmetry.reversed_axes)
     rest = sorted(set(range(dim)) - {axis for pair in swaps for axis in pair})
-    return [Mirror.of(dim, swaps, sorted(signs ^ {d})) for d in rest] if swaps else []
+    return [Symmetry.of(dim, swaps, sorted(signs ^ {d})) for d in rest] if swaps else []
 
 
-def suggested_by(symmetry: Mirror) -> list[Mirror]:
+def suggested_by(symmetry: Symmetry) -> list[Symmetry]:
     """What is likely to be a symmetry too: each of two components exchanged reversed, or a part of what is reversed.
 
     A model of two components that are reversed together reverses one of them; and one that is reversed by itself is
@@ -146,12 +146,12 @@ def suggested_by(symmetry: Mirror) -> list[Mirror]:
     components = [sorted(component) for component in zip(*swaps, strict=True)]
     lengths = sorted(range(1, len(axes)), key=lambda n: abs(2 * n - len(axes)))
     parts = [axes[a : a + n] for n in lengths for a in range(len(axes) - n + 1)]
-    reversals = [Mirror.of(dim, reversed_axes=part) for part in [*components, *_halves(axes), *parts]]
+    reversals = [Symmetry.of(dim, reversed_axes=part) for part in [*components, *_halves(axes), *parts]]
     rest = [d for d in range(dim) if d not in axes]
     if swaps or not 0 < 2 * len(axes) <= dim:
         return reversals
     partners = [rest[: len(axes)], rest[-len(axes) :]]
-    return [*(Mirror.of(dim, tuple(zip(axes, others, strict=True))) for others in partners), *reversals]
+    return [*(Symmetry.of(dim, tuple(zip(axes, others, strict=True))) for others in partners), *reversals]
 
 
 def _halves(axes: Sequence[int]) -> list[list[int]]:
@@ -174,8 +174,8 @@ def _halves(axes: Sequence[int]) -> list[list[int]]:
     ]
 
 
-def connecting(first: Frame, second: Frame, kinds: Sequence[int]) -> Mirror | None:
-    """The mirror under which the second q is the image of the first, if they look alike; else None.
+def connecting(first: Frame, second: Frame, kinds: Sequence[int]) -> Symmetry | None:
+    """The symmetry under which the second q is the image of the first, if they look alike; else None.
 
     Parameters are matched one to one, with their signs, so that means and widths differ least, in units of the widths.
     Where a mean is too close to zero to have a sign, the correlations with the others decide.
@@ -194,8 +194,8 @@ def connecting(first: Frame, second: Frame, kinds: Sequence[int]) -> Mirror | No
     likeness = image_cov / np.outer(image_width, image_width)
     likeness *= (cov / np.outer(width, width))[np.ix_(order, order)]
     signs = _settled_signs(signs, likeness, np.abs(image) >= image_width)
-    mirror = Mirror(tuple(int(d) for d in order), tuple(int(s) for s in signs))
-    return None if mirror == Mirror.of(len(kinds)) else mirror
+    symmetry = Symmetry(tuple(int(d) for d in order), tuple(int(s) for s in signs))
+    return None if symmetry == Symmetry.of(len(kinds)) else symmetry
 
 
 def _settled_signs(signs: Indices, likeness: Array, is_sure: Mask) -> Indices:
@@ -215,25 +215,25 @@ def _settled_signs(signs: Indices, likeness: Array, is_sure: Mask) -> Indices:
     return signs
 
 
-def _in_order(kinds: Sequence[int]) -> Iterator[Mirror]:
+def _in_order(kinds: Sequence[int]) -> Iterator[Symmetry]:
     dim = len(kinds)
-    yield Mirror.of(dim, reversed_axes=range(dim))
+    yield Symmetry.of(dim, reversed_axes=range(dim))
     for kind in dict.fromkeys(kinds):
-        yield Mirror.of(dim, reversed_axes=[d for d in range(dim) if kinds[d] == kind])
+        yield Symmetry.of(dim, reversed_axes=[d for d in range(dim) if kinds[d] == kind])
     if dim > 1:
         for most in (range(1, dim), range(dim - 1)):
-            yield Mirror.of(dim, reversed_axes=most)
+            yield Symmetry.of(dim, reversed_axes=most)
     for swaps in _exchanges(kinds):
-        yield Mirror.of(dim, swaps)
+        yield Symmetry.of(dim, swaps)
     for d in range(dim):
-        yield Mirror.of(dim, reversed_axes=[d])
+        yield Symmetry.of(dim, reversed_axes=[d])
     # The fewer axes an exchange leaves alone, the likelier is one of them the share that goes with it.
     for swaps in sorted(_exchanges(kinds), key=len, reverse=True):
         for d in sorted(set(range(dim)) - {axis for pair in swaps for axis in pair}):
-            yield Mirror.of(dim, swaps, [d])
+            yield Symmetry.of(dim, swaps, [d])
     for length in range(2, dim):
         for a in range(dim - length + 1):
-            yield Mirror.of(dim, reversed_axes=range(a, a + length))
+            yield Symmetry.of(dim, reversed_axes=range(a, a + length))
 
 
 def _exchanges(kinds: Sequence[int]) -> Iterator[Swap]:

@@ -1,4 +1,4 @@
-"""Images: which mirror images of known regions have been asked about, which answered, and which symmetries that proves.
+"""ImageTests: which images of known regions have been asked about, which answered, and which symmetries that proves.
 
 An evaluation at the image of a region's best point answers where it exceeds what is known there. Where ℓ and π are the
 same as at the original, the images of three more points of the region are evaluated; if these agree too, the symmetry
@@ -17,10 +17,10 @@ import numpy as np
 
 from wsabi._core.types import Array, Indices, Mask
 from wsabi.adaptive.search.anneal import AWAY, Explorer
-from wsabi.adaptive.search.regions_found import NEGLIGIBLE, Found
-from wsabi.adaptive.symmetry.group import Mirror, close_to, connecting, mirrors, suggested_by
+from wsabi.adaptive.search.known_regions import NEGLIGIBLE, KnownRegions
+from wsabi.adaptive.symmetry.group import Symmetry, close_to, connecting, suggested_by, symmetries
 
-__all__ = ["Image", "Images"]
+__all__ = ["Image", "ImageTests"]
 
 CHECKS = 3  # points beside the best: where ℓ hardly depends on an axis one may agree by chance, four apart do not
 SAME = 1e-6  # nats: two values that are equal but for round-off
@@ -29,17 +29,17 @@ SAME_MASS = 0.5  # nats: surrogates of two images, each by its own data, hardly 
 
 @dataclass(frozen=True)
 class Image:
-    """The mirror image x (D,) of a point of an explorer's region, and log ℓπ at the original; the region's family."""
+    """The symmetry image x (D,) of a point of an explorer's region, and log ℓπ at the original; the region's family."""
 
     x: Array
-    mirror: Mirror
+    symmetry: Symmetry
     log_original: float
     explorer: Explorer
     family: int
 
 
-class Images:
-    """Images to evaluate, a few before each look, and what follows from the answers.
+class ImageTests:
+    """ImageTests to evaluate, a few before each look, and what follows from the answers.
 
     A symmetry is proved on one region. On every other it has to be confirmed by one image before that is a region too,
     and the first that has a different value refutes it.
@@ -51,52 +51,54 @@ class Images:
 
     def __init__(self, kinds: Sequence[int]) -> None:
         self.kinds = tuple(kinds)
-        self._tried: set[tuple[int, Mirror]] = set()  # family, and a mirror tried on it
+        self._tried: set[tuple[int, Symmetry]] = set()  # family, and a symmetry tried on it
         self._queue: list[Image] = []  # to be evaluated
         self._awaited: dict[bytes, Image] = {}  # handed out, by their place
         self._answers: list[tuple[Image, float]] = []  # with log ℓ
-        # How many checks have agreed, of a mirror under which a family's best point has an equal image.
-        self._checks: dict[tuple[int, Mirror], int] = {}
-        self._connecting: dict[Mirror, None] = {}  # by which one known region may be the image of another, in order
+        # How many checks have agreed, of a symmetry under which a family's best point has an equal image.
+        self._checks: dict[tuple[int, Symmetry], int] = {}
+        self._connecting: dict[Symmetry, None] = {}  # by which one known region may be the image of another, in order
         self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, found: Found, X: Array, log_joint: Array) -> None:
+    def prepare(self, found: KnownRegions, X: Array, log_joint: Array) -> None:
         """Queue up to D + 1 images, half of a look's design; X (N, D) and log ℓπ (N,) are the training data.
 
         Symmetries that a region found since has not confirmed come first, then what may connect two regions.
         """
         self.forget()
         self._connecting.update(dict.fromkeys(self._connections(found)))
-        unproved = [mirror for mirror in self._connecting if mirror not in found.group]
-        some = chain(list(found.symmetries), unproved, mirrors(self.kinds))
+        unproved = [symmetry for symmetry in self._connecting if symmetry not in found.group]
+        some = chain(list(found.symmetries), unproved, symmetries(self.kinds))
         self._enqueue(some, found, X, log_joint)
 
-    def _connections(self, found: Found) -> Iterator[Mirror]:
+    def _connections(self, found: KnownRegions) -> Iterator[Symmetry]:
         """Mirrors by which one region may be the image of another, of about the same mass."""
-        sites = [site for site in found.sites if site.mirror is None]
+        sites = [site for site in found.sites if site.symmetry is None]
         for one, other in combinations(sites, 2):
             if abs(one.explorer.log_z - other.explorer.log_z) < SAME_MASS:
-                mirror = connecting(one.explorer.frame, other.explorer.frame, self.kinds)
-                if mirror is not None and mirror not in found.refuted and mirror not in found.group:
-                    yield mirror
+                symmetry = connecting(one.explorer.frame, other.explorer.frame, self.kinds)
+                if symmetry is not None and symmetry not in found.refuted and symmetry not in found.group:
+                    yield symmetry
 
     def forget(self) -> None:
         """Give up the images that were not told; they may be asked for again."""
         for image in [*self._awaited.values(), *self._queue]:
-            self._tried.discard((image.family, image.mirror))
-            self._checks.pop((image.family, image.mirror), None)
+            self._tried.discard((image.family, image.symmetry))
+            self._checks.pop((image.family, image.symmetry), None)
         self._awaited.clear()
         self._queue.clear()
 
-    def _enqueue(self, some: Iterable[Mirror], found: Found, X: Array, log_joint: Array) -> None:
-        alike = (mirror for mirror in some if all(self.kinds[d] == self.kinds[e] for d, e in enumerate(mirror.order)))
-        every = (image for mirror in alike for image in self._made(mirror, found, X, log_joint))
+    def _enqueue(self, some: Iterable[Symmetry], found: KnownRegions, X: Array, log_joint: Array) -> None:
+        alike = (
+            symmetry for symmetry in some if all(self.kinds[d] == self.kinds[e] for d, e in enumerate(symmetry.order))
+        )
+        every = (image for symmetry in alike for image in self._made(symmetry, found, X, log_joint))
         for image in islice(every, len(self.kinds) + 1):
             self._ask(image, X, log_joint, found)
 
-    def _ask(self, image: Image, X: Array, log_joint: Array, found: Found) -> None:
+    def _ask(self, image: Image, X: Array, log_joint: Array, found: KnownRegions) -> None:
         """Queue an image; one that was evaluated before, in an earlier run, has answered already."""
         here = np.flatnonzero(np.all(np.abs(X - image.x) <= 1e-12 * (1.0 + np.abs(image.x)), axis=1))
         if len(here):
@@ -121,27 +123,29 @@ class Images:
         """Whether there are images to evaluate, or to be told."""
         return bool(self._queue or self._awaited)
 
-    def _made(self, mirror: Mirror, found: Found, X: Array, log_joint: Array) -> Iterator[Image]:
-        """Images by a mirror that were not asked for before, one for each region that is not an image itself.
+    def _made(self, symmetry: Symmetry, found: KnownRegions, X: Array, log_joint: Array) -> Iterator[Image]:
+        """Images by a symmetry that were not asked for before, one for each region that is not an image itself.
 
         Left out are those in the bulk of a known region, those of much less prior than the original has, and those
         beside which an evaluation has told already that there is next to nothing.
         """
         for site in found.sites:
-            if site.mirror is not None or (site.family, mirror) in self._tried:
+            if site.symmetry is not None or (site.family, symmetry) in self._tried:
                 continue
             inside = _best_inside(site.explorer, X, log_joint)
             if not len(inside):
                 continue
-            self._tried.add((site.family, mirror))
+            self._tried.add((site.family, symmetry))
             top = X[inside[0]]
-            image = Image(mirror.image(top), mirror, float(log_joint[inside[0]]), site.explorer, site.family)
+            image = Image(symmetry.image(top), symmetry, float(log_joint[inside[0]]), site.explorer, site.family)
             log_prior = found.measure.log_pdf(np.stack([top, image.x]))
             low = X[log_joint < image.log_original - NEGLIGIBLE]
             # What a symmetry needs to be confirmed is asked, or looked up, wherever it lies.
-            barren = mirror not in found.symmetries and _is_near(site.explorer, top, mirror.inverse.image(low)).any()
+            barren = (
+                symmetry not in found.symmetries and _is_near(site.explorer, top, symmetry.inverse.image(low)).any()
+            )
             queued = any(np.array_equal(image.x, other.x) for other in self._queue)
-            elsewhere = found.index_at(image.x) is None or mirror in self._connecting
+            elsewhere = found.index_at(image.x) is None or symmetry in self._connecting
             if log_prior[1] > log_prior[0] - NEGLIGIBLE and elsewhere and not (barren or queued):
                 yield image
 
@@ -158,7 +162,7 @@ class Images:
         """Whether something was told from which no conclusions were drawn."""
         return bool(self._answers)
 
-    def conclude(self, found: Found, X: Array, log_joint: Array) -> None:
+    def conclude(self, found: KnownRegions, X: Array, log_joint: Array) -> None:
         """Draw conclusions once all images asked for are told; X (N, D) and log ℓπ (N,) are the training data.
 
         A symmetry that is proved is added to ``found``; one that a region does not have is taken from it. Images that
@@ -166,36 +170,36 @@ class Images:
         """
         while self._answers and not self.is_asking:
             answers = list(self._answers)
-            likely: list[Mirror] = []
+            likely: list[Symmetry] = []
             for image, log_l in answers:
                 likely += self._judge(image, log_l, found, X, log_joint)
             del self._answers[: len(answers)]
             self._enqueue(likely, found, X, log_joint)
 
-    def _judge(self, image: Image, log_l: float, found: Found, X: Array, log_joint: Array) -> list[Mirror]:
-        """Take note of one answer; mirrors that it makes likelier."""
-        key = image.family, image.mirror
-        log_prior = found.measure.log_pdf(np.stack([image.x, image.mirror.inverse.image(image.x)]))
+    def _judge(self, image: Image, log_l: float, found: KnownRegions, X: Array, log_joint: Array) -> list[Symmetry]:
+        """Take note of one answer; symmetries that it makes likelier."""
+        key = image.family, image.symmetry
+        log_prior = found.measure.log_pdf(np.stack([image.x, image.symmetry.inverse.image(image.x)]))
         same = max(abs(log_prior[0] - log_prior[1]), abs(log_l + log_prior[0] - image.log_original)) <= SAME
-        if image.mirror in found.symmetries:
-            found.confirm(image.mirror, image.family, holds=bool(same))
+        if image.symmetry in found.symmetries:
+            found.confirm(image.symmetry, image.family, holds=bool(same))
         elif not same:
-            found.refuted.add(image.mirror)
+            found.refuted.add(image.symmetry)
         elif key in self._checks:
             self._checks[key] += 1
             if self._checks[key] == CHECKS:
-                found.add_symmetry(image.mirror, image.family)
+                found.add_symmetry(image.symmetry, image.family)
                 # The other families are asked, or asked again: now they have to confirm it.
-                self._tried -= {(family, image.mirror) for family in found.families}
-                return [image.mirror, *suggested_by(image.mirror)]
+                self._tried -= {(family, image.symmetry) for family in found.families}
+                return [image.symmetry, *suggested_by(image.symmetry)]
         if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
             self._echoes.append((log_l, image))
-        elif not (same and image.mirror in self._connecting):
+        elif not (same and image.symmetry in self._connecting):
             return []
-        if key in self._checks or image.mirror in found.symmetries:
+        if key in self._checks or image.symmetry in found.symmetries:
             return []
         if not same:
-            return close_to(image.mirror)
+            return close_to(image.symmetry)
         checks = _checks(image, X, log_joint)
         if checks:
             self._checks[key] = 0
@@ -208,7 +212,7 @@ class Images:
         """Whether there are images that held mass and were not looked at, and all is told that might explain them."""
         return bool(self._echoes) and not self.is_asking
 
-    def echo(self, found: Found) -> Image | None:
+    def echo(self, found: KnownRegions) -> Image | None:
         """The image of most likelihood that is not explained by the regions found by now, given once."""
         self._echoes.sort(key=lambda echo: echo[0])
         while self._echoes:
@@ -217,17 +221,17 @@ class Images:
                 return image
         return None
 
-    def echoing_shares(self, found: Found) -> list[float]:
-        """Mass, relative to that found, that images not looked at yet may hold, one number for each mirror.
+    def echoing_shares(self, found: KnownRegions) -> list[float]:
+        """Mass, relative to that found, that images not looked at yet may hold, one number for each symmetry.
 
         What the region of the original has, multiplied by the ratio of ℓπ at the image and at the original.
         """
-        shares: dict[Mirror, float] = {}
+        shares: dict[Symmetry, float] = {}
         for log_l, image in self._echoes:
             if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
                 height = log_l + found.measure.log_pdf(image.x[None, :])[0] - image.log_original
                 share = math.exp(min(height, 0.0) + found.log_mass(image.family) - found.log_total)
-                shares[image.mirror] = max(share, shares.get(image.mirror, 0.0))
+                shares[image.symmetry] = max(share, shares.get(image.symmetry, 0.0))
         return list(shares.values())
 
 
@@ -250,10 +254,10 @@ def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
     None is close to its best point, which has answered, nor to its own image, which would prove nothing.
     """
     inside = _best_inside(image.explorer, X, log_joint)
-    inside = inside[~_is_near(image.explorer, image.mirror.inverse.image(image.x), X[inside])]
-    moved = image.explorer.frame.whiten(image.mirror.image(X[inside])) - image.explorer.frame.whiten(X[inside])
+    inside = inside[~_is_near(image.explorer, image.symmetry.inverse.image(image.x), X[inside])]
+    moved = image.explorer.frame.whiten(image.symmetry.image(X[inside])) - image.explorer.frame.whiten(X[inside])
     inside = inside[np.linalg.norm(moved, axis=1) > AWAY]
     if len(inside) < CHECKS:
         return []
     chosen = inside[np.linspace(0, len(inside) - 1, CHECKS).astype(np.intp)]
-    return [dataclasses.replace(image, x=image.mirror.image(X[i]), log_original=float(log_joint[i])) for i in chosen]
+    return [dataclasses.replace(image, x=image.symmetry.image(X[i]), log_original=float(log_joint[i])) for i in chosen]

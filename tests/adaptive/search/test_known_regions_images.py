@@ -1,4 +1,4 @@
-"""Regions and their mirror images: cloned, counted as one family, moved and dropped together."""
+"""Regions and their symmetry images: cloned, counted as one family, moved and dropped together."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.adaptive.search.anneal import CAUTION, Explorer
-from wsabi.adaptive.search.regions_found import ALONE, MOST_IMAGES, NEGLIGIBLE, Found, Site
+from wsabi.adaptive.search.known_regions import ALONE, MOST_IMAGES, NEGLIGIBLE, KnownRegions, Site
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import Mirror, reflected
+from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.priors import Gaussian
 
 pytestmark = pytest.mark.sensitive
 
-# -- mirror images ----------------------------------------------------------------------------------------------------
+# -- symmetry images ---------------------------------------------------------------------------------------------------
 
-SWAP, REVERSAL = Mirror((1, 0), (1, 1)), Mirror((0, 1), (-1, -1))
+SWAP, REVERSAL = Symmetry((1, 0), (1, 1)), Symmetry((0, 1), (-1, -1))
 ASIDE = np.array([2.0, 0.5])  # on none of their planes
-CYCLE = Mirror((1, 2, 0), (1, -1, 1))  # u' = (u₁, −u₂, u₀): the sixth power, and none before, is the identity
+CYCLE = Symmetry((1, 2, 0), (1, -1, 1))  # u' = (u₁, −u₂, u₀): the sixth power, and none before, is the identity
 CORNER = np.array([2.0, 0.5, -1.0])
 
 
-def centres_of(found: Found) -> np.ndarray:
+def centres_of(found: KnownRegions) -> np.ndarray:
     return np.array([explorer.frame.mean for explorer in found.explorers])
 
 
@@ -40,9 +40,9 @@ def turned(x: np.ndarray, n: int) -> np.ndarray:
     return x if n == 0 else turned(cycled(x), n - 1)
 
 
-def cyclic(explorer: Explorer) -> Found:
+def cyclic(explorer: Explorer) -> KnownRegions:
     """That region and its five images, the nth of them CYCLE taken n times."""
-    found = Found(Gaussian(np.zeros(3)))
+    found = KnownRegions(Gaussian(np.zeros(3)))
     found.record(a_look("new region"), explorer, 1.0)
     found.add_symmetry(CYCLE, 0)
     assert_array_equal(centres_of(found), [turned(explorer.frame.mean, n) for n in range(6)])
@@ -60,7 +60,7 @@ def test_a_symmetry_clones_the_regions_that_are_not_known_at_their_images() -> N
     clone = found.sites[3]
     assert_allclose(clone.explorer.frame.cov, [[0.01, 0.008], [0.008, 0.02]], rtol=1e-12)
     assert clone.explorer.log_z == -1.0
-    assert clone.mirror == SWAP
+    assert clone.symmetry == SWAP
     assert hits_of(found) == [1, 1, 1, 0]
     assert found.families == [0, 1, 2, 0]
     assert found.explorers[0] is tilted
@@ -80,7 +80,7 @@ def test_regions_found_or_taken_later_are_cloned_once_they_are_confirmed() -> No
         known.append(image)
         assert_array_equal(centres_of(found), known)
     assert found.families == [0, 0, 1, 2, 2, 1]
-    assert [site.mirror for site in found.sites] == [None, SWAP, None, None, SWAP, SWAP]
+    assert [site.symmetry for site in found.sites] == [None, SWAP, None, None, SWAP, SWAP]
 
 
 def test_a_family_is_cloned_only_when_it_has_confirmed_every_symmetry() -> None:
@@ -98,15 +98,15 @@ def test_a_family_is_cloned_only_when_it_has_confirmed_every_symmetry() -> None:
 def test_a_symmetry_that_one_family_has_not_is_none() -> None:
     """Images by it, or by a product with it, stay as regions of families of their own; those by others are images."""
     found = found_of(("new region", an_explorer(ASIDE)), ("new region", an_explorer(2.0 * ASIDE)))
-    for mirror in (SWAP, REVERSAL):
-        found.add_symmetry(mirror, 0)
+    for symmetry in (SWAP, REVERSAL):
+        found.add_symmetry(symmetry, 0)
     before, log_total = centres_of(found), found.log_total
     found.confirm(REVERSAL, 1, holds=False)
     assert found.symmetries == found.group == [SWAP]
     assert_array_equal(centres_of(found), before)
     assert_array_equal(before, [ASIDE, 2.0 * ASIDE, ASIDE[::-1], -ASIDE, -ASIDE[::-1]])
     assert found.families == [0, 1, 0, 2, 3]
-    assert [site.mirror for site in found.sites] == [None, None, SWAP, None, None]
+    assert [site.symmetry for site in found.sites] == [None, None, SWAP, None, None]
     assert found.log_total == log_total
     # Each moves by itself from now on, and data have no image by the other any more.
     found.rematch(lambda known: an_explorer(known.frame.mean + np.array([0.1, 0.0]), known.log_z))
@@ -144,7 +144,7 @@ def test_a_region_that_maps_onto_itself_has_no_clone(centre: tuple[float, float]
 def test_data_count_at_their_images() -> None:
     X = np.random.default_rng(0).standard_normal((5, 2))
     log_l = np.array([0.0, -1.0, -2.0, -math.inf, -4.0])
-    found = Found(MEASURE)
+    found = KnownRegions(MEASURE)
     for told, answer in zip((X, log_l), found.with_images(X, log_l), strict=True):
         assert_array_equal(answer, told)
     found.add_symmetry(SWAP, 0)
@@ -218,34 +218,34 @@ def test_a_family_is_dropped_as_one_trifle() -> None:
     """Its four regions together hold a little less than what counts."""
     low = -NEGLIGIBLE - math.log(4.0) - 0.1
     found = found_of(("new region", an_explorer(ASIDE, low)), ("new region", an_explorer(THERE, -2.0)))
-    for mirror in (SWAP, REVERSAL):
-        found.add_symmetry(mirror, 0)
-        found.confirm(mirror, 1, holds=True)
+    for symmetry in (SWAP, REVERSAL):
+        found.add_symmetry(symmetry, 0)
+        found.confirm(symmetry, 1, holds=True)
     assert found.families == [0, 1, 0, 1, 0, 0]
-    assert found.n_trifles == 0
+    assert found.n_negligible == 0
     found.record(a_look("new region"), an_explorer(np.zeros(2), 0.0), 0.5)
     assert_array_equal(centres_of(found), [THERE, -THERE, np.zeros(2)])
-    assert found.n_trifles == 1
+    assert found.n_negligible == 1
 
 
 def test_a_family_is_one_kind_to_look_for() -> None:
     """Two regions met once each are two kinds; a region met once and its image met once are one, met twice."""
 
-    def met(*sites: Site, n_trifles: int = 0) -> float:
-        return Found(MEASURE, list(sites), [1.0, 0.0, 0.0], n_trifles).unseen_share
+    def met(*sites: Site, n_negligible: int = 0) -> float:
+        return KnownRegions(MEASURE, list(sites), [1.0, 0.0, 0.0], n_negligible).unseen_share
 
     here, image = an_explorer(ASIDE), an_explorer(ASIDE[::-1])
     # Two kinds met once: 1 + √14, held to three, of half the mass.
     assert_allclose(met(Site(here, 1, 0), Site(image, 1, 1)), 1.5, rtol=1e-12)
     assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP)) == ALONE / 4.0  # two looks that found nothing
     # A family met once and a trifle: as many, of half the mass of the family, which is all.
-    assert_allclose(met(Site(here, 1, 0), Site(image, 0, 0, SWAP), n_trifles=1), 1.5, rtol=1e-12)
+    assert_allclose(met(Site(here, 1, 0), Site(image, 0, 0, SWAP), n_negligible=1), 1.5, rtol=1e-12)
     # Two trifles were met once, but have no mass.
-    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP), n_trifles=2) == ALONE / 4.0
+    assert met(Site(here, 1, 0), Site(image, 1, 0, SWAP), n_negligible=2) == ALONE / 4.0
     # Beside another region met once, with a trifle: ½ + √3.5 kinds of half the mass of the other, a third.
     other = Site(an_explorer(HERE), 1, 1)
     expected = (0.5 + math.sqrt(3.5)) / 6.0
-    assert_allclose(met(Site(here, 1, 0), Site(image, 1, 0, SWAP), other, n_trifles=1), expected, rtol=1e-12)
+    assert_allclose(met(Site(here, 1, 0), Site(image, 1, 0, SWAP), other, n_negligible=1), expected, rtol=1e-12)
 
 
 def test_among_several_families_every_image_is_a_kind() -> None:
@@ -254,20 +254,20 @@ def test_among_several_families_every_image_is_a_kind() -> None:
     def met(n_others: int) -> float:
         sites = [Site(an_explorer(ASIDE), 1, 0), Site(an_explorer(ASIDE[::-1]), 1, 0, SWAP)]
         sites += [Site(an_explorer(place), 5, 1 + k) for k, place in enumerate([HERE, ELSEWHERE][:n_others])]
-        return Found(MEASURE, sites, [1.0, *([0.0] * 11)]).unseen_share
+        return KnownRegions(MEASURE, sites, [1.0, *([0.0] * 11)]).unseen_share
 
     assert met(1) == ALONE / 2.0**11  # eleven looks that found nothing, and no kind met once
     assert_allclose(met(2), 0.25 * (1.0 + math.sqrt(14.0)), rtol=1e-12)  # 1 ± √14 kinds of a quarter
 
 
-EXCHANGES = [Mirror.of(5, (pair,)) for pair in combinations(range(5), 2)]  # all 120 orders of five are their products
+EXCHANGES = [Symmetry.of(5, (pair,)) for pair in combinations(range(5), 2)]  # all 120 orders of five are their products
 
 
 def test_a_large_group_is_cut() -> None:
     """Four components have 24 orders, and more are not worth a model each."""
     assert MOST_IMAGES == 23
-    confirmed = {(mirror, 0) for mirror in EXCHANGES}
-    found, x = Found(Gaussian(np.zeros(5)), symmetries=EXCHANGES, confirmed=confirmed), np.arange(5.0)
+    confirmed = {(symmetry, 0) for symmetry in EXCHANGES}
+    found, x = KnownRegions(Gaussian(np.zeros(5)), symmetries=EXCHANGES, confirmed=confirmed), np.arange(5.0)
     assert len(found.group) == MOST_IMAGES
     found.record(a_look("new region"), an_explorer(x), 1.0)
     points, values = found.with_images(x[None, :], np.zeros(1))
@@ -280,37 +280,37 @@ def test_a_large_group_is_cut() -> None:
 
 def test_a_group_that_grows_large_is_cut_for_known_regions_too() -> None:
     """However many symmetries come one by one, each region has MOST_IMAGES at most, all of them with images of data."""
-    found = Found(Gaussian(np.zeros(5)))
+    found = KnownRegions(Gaussian(np.zeros(5)))
     found.record(a_look("new region"), an_explorer(np.arange(5.0)), 1.0)
-    for mirror in EXCHANGES:
-        found.add_symmetry(mirror, 0)
+    for symmetry in EXCHANGES:
+        found.add_symmetry(symmetry, 0)
         assert len(found.sites) <= 1 + MOST_IMAGES
-        assert {site.mirror for site in found.sites if site.mirror is not None} <= set(found.group)
+        assert {site.symmetry for site in found.sites if site.symmetry is not None} <= set(found.group)
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2, 3, 4), (1, 2, 0, 3, 4), (1, 2, 3, 4, 0)])
 def test_a_symmetry_beyond_what_can_be_followed_is_mass_not_found(order: tuple[int, ...]) -> None:
     """Five that can be exchanged have 120 orders, of which those that are followed are a share."""
-    found = Found(Gaussian(np.zeros(5)))
+    found = KnownRegions(Gaussian(np.zeros(5)))
     found.record(a_look("new region"), an_explorer(np.arange(5.0)), 1.0)
-    found.add_symmetry(Mirror(order, (1,) * 5), 0)
-    for mirror in EXCHANGES:
+    found.add_symmetry(Symmetry(order, (1,) * 5), 0)
+    for symmetry in EXCHANGES:
         symmetries, group, sites = list(found.symmetries), found.group, list(found.sites)
         n_beyond = len(found.beyond)
-        found.add_symmetry(mirror, 0)
+        found.add_symmetry(symmetry, 0)
         if len(found.beyond) > n_beyond:
-            assert found.beyond[-1] == mirror
+            assert found.beyond[-1] == symmetry
             assert (found.symmetries, found.group, found.sites) == (symmetries, group, sites)
-            assert (mirror, 0) not in found.confirmed
+            assert (symmetry, 0) not in found.confirmed
         else:
-            assert mirror in found.group
+            assert symmetry in found.group
     assert found.beyond
     assert_allclose(found.beyond_share, 120 / len(found.sites) - 1.0, rtol=1e-12)
 
 
 def test_mass_beyond_is_counted_as_far_as_seven_components() -> None:
-    neighbours = [Mirror.of(8, ((d, d + 1),)) for d in range(7)]  # 40320 orders
-    found = Found(Gaussian(np.zeros(8)), symmetries=neighbours[:3], beyond=neighbours[3:])
+    neighbours = [Symmetry.of(8, ((d, d + 1),)) for d in range(7)]  # 40320 orders
+    found = KnownRegions(Gaussian(np.zeros(8)), symmetries=neighbours[:3], beyond=neighbours[3:])
     assert_allclose(found.beyond_share, 5040 / 24 - 1.0, rtol=1e-12)
 
 
@@ -343,8 +343,8 @@ def assert_same(answer: np.ndarray, expected: np.ndarray, tolerance: np.ndarray)
     assert np.all(np.abs(answer[finite] - expected[finite]) <= tolerance[finite])
 
 
-@pytest.mark.parametrize("mirror", [Mirror.of(3, ((0, 2),)), Mirror.of(3, (), [0, 1]), CYCLE, CYCLE.inverse])
-def test_a_reflected_explorer_says_of_the_image_what_the_explorer_says_of_the_original(mirror: Mirror) -> None:
+@pytest.mark.parametrize("symmetry", [Symmetry.of(3, ((0, 2),)), Symmetry.of(3, (), [0, 1]), CYCLE, CYCLE.inverse])
+def test_a_reflected_explorer_says_of_the_image_what_the_explorer_says_of_the_original(symmetry: Symmetry) -> None:
     """To round-off, by the condition of the kernel matrix: at most 1e-7 nats here, and other places differ by nats.
 
     A tilted bump with a cubic and an infeasible corner, so that nothing is symmetric by itself.
@@ -356,29 +356,29 @@ def test_a_reflected_explorer_says_of_the_image_what_the_explorer_says_of_the_or
     log_l = -0.5 * np.square((P - [0.8, -0.3, 0.2]) @ slopes).sum(axis=1) + 0.2 * P[:, 0] ** 3
     explorer.match(P, np.where(P[:, 0] > 1.0, -np.inf, log_l))
     X = np.array([0.8, -0.3, 0.2]) + 0.8 * np.random.default_rng(5).standard_normal((40, 3))
-    image = reflected(explorer, mirror)
+    image = reflected(explorer, symmetry)
     of_mean, of_variance = round_off(explorer, X)
     log_m, sd = explorer.log_likelihood(X)
     of_sd = of_variance / (2.0 * np.sqrt(explorer.surrogate.predict(explorer.frame.whiten(X))[1]))  # type: ignore[union-attr]
     assert max(np.max(of_mean), np.max(of_sd)) < 1e-6  # sees any real error
-    answers = image.log_likelihood(mirror.image(X))
+    answers = image.log_likelihood(symmetry.image(X))
     assert_same(answers[0], log_m, of_mean + 0.5 * of_variance)  # m + ½v
     assert_same(answers[1], sd, of_sd)
-    assert_same(image.log_posterior(mirror.image(X)), explorer.log_posterior(X), of_mean + CAUTION * of_sd)
+    assert_same(image.log_posterior(symmetry.image(X)), explorer.log_posterior(X), of_mean + CAUTION * of_sd)
     possible = np.isfinite(explorer.log_likelihood(X)[0])
     assert 5 < possible.sum() < 40
-    elsewhere = explorer.log_likelihood(mirror.image(X[possible]))[0] - explorer.log_likelihood(X[possible])[0]
+    elsewhere = explorer.log_likelihood(symmetry.image(X[possible]))[0] - explorer.log_likelihood(X[possible])[0]
     assert np.sqrt(np.mean(np.square(elsewhere))) > 1.0
     # And still does when both are told the same anew, with the length-scales they have.
     assert explorer.surrogate is not None
     assert np.all(np.ptp(explorer.surrogate.theta.sides, axis=2) > 0.02)  # of parameters that are not alike
     more = -0.5 * np.square((X - [0.8, -0.3, 0.2]) @ slopes).sum(axis=1)
     explorer.fit(X, more)
-    image.fit(mirror.image(X), more)
+    image.fit(symmetry.image(X), more)
     of_mean, of_variance = round_off(explorer, P)
     of_sd = of_variance / (2.0 * np.sqrt(explorer.surrogate.predict(explorer.frame.whiten(P))[1]))
     assert max(np.max(of_mean), np.max(of_sd)) < 1e-6
-    assert_same(image.log_posterior(mirror.image(P)), explorer.log_posterior(P), of_mean + CAUTION * of_sd)
+    assert_same(image.log_posterior(symmetry.image(P)), explorer.log_posterior(P), of_mean + CAUTION * of_sd)
 
 
 def test_a_refuted_symmetry_does_not_come_back() -> None:

@@ -1,4 +1,4 @@
-"""Found: the regions that looks have ended in, and how much mass they say is still hidden."""
+"""KnownRegions: the regions that looks have ended in, and how much mass they say is still hidden."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wsabi._core.types import Array
 from wsabi.adaptive.regions import inflation, is_part, reach
 from wsabi.adaptive.search.anneal import Explorer, total_log_mass
 from wsabi.adaptive.search.leads import DEPTH, exceeds
-from wsabi.adaptive.symmetry.group import Mirror, group_of, reflected
+from wsabi.adaptive.symmetry.group import Symmetry, group_of, reflected
 from wsabi.priors import Measure
-from wsabi.result import Look
+from wsabi.result import SearchRecord
 
-__all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "Found", "Site"]
+__all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "KnownRegions", "Site"]
 
 # A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
 NEGLIGIBLE = 7.0
@@ -34,31 +34,31 @@ MORE_OF_THE_SAME = 0.1  # of the mass: what adds less to a known region is no di
 
 @dataclass
 class Site:
-    """A region found: its explorer, how many looks ended in it, and whose mirror image it is.
+    """A region found: its explorer, how many looks ended in it, and whose symmetry image it is.
 
-    Sites of one ``family`` are images of each other: one has no ``mirror``, the others are its images by theirs.
+    Sites of one ``family`` are images of each other: one has no ``symmetry``, the others are its images by theirs.
     """
 
     explorer: Explorer
     hits: int
     family: int
-    mirror: Mirror | None = None
+    symmetry: Symmetry | None = None
 
 
 @dataclass
-class Found:
+class KnownRegions:
     """The regions found, all looks, and the share of mass that each gained."""
 
     measure: Measure
     sites: list[Site] = field(default_factory=list)
     gains: list[float | None] = field(default_factory=list)  # None for looks that tell nothing of the prior
-    n_trifles: int = 0  # places found that hold next to nothing, each taken for another
-    looks: list[Look] = field(default_factory=list)
-    symmetries: list[Mirror] = field(default_factory=list)  # of ℓ and of π
-    refuted: set[Mirror] = field(default_factory=set)  # mirrors under which ℓ was seen to differ somewhere
+    n_negligible: int = 0  # places found that hold next to nothing, each taken for another
+    searches: list[SearchRecord] = field(default_factory=list)
+    symmetries: list[Symmetry] = field(default_factory=list)  # of ℓ and of π
+    refuted: set[Symmetry] = field(default_factory=set)  # symmetries under which ℓ was seen to differ somewhere
     n_families: int = 0  # ever begun: numbers are not given again
-    beyond: list[Mirror] = field(default_factory=list)  # symmetries that would make the group too large to follow
-    confirmed: set[tuple[Mirror, int]] = field(default_factory=set)  # a symmetry, and a family that has it
+    beyond: list[Symmetry] = field(default_factory=list)  # symmetries that would make the group too large to follow
+    confirmed: set[tuple[Symmetry, int]] = field(default_factory=set)  # a symmetry, and a family that has it
 
     @property
     def explorers(self) -> list[Explorer]:
@@ -92,7 +92,7 @@ class Found:
     @property
     def spent(self) -> int:
         """Evaluations of looks that found nothing new."""
-        return sum(look.n_evals for look in self.looks if look.outcome != "new region")
+        return sum(look.n_evals for look in self.searches if look.outcome != "new region")
 
     @property
     def typical(self) -> float:
@@ -100,8 +100,8 @@ class Found:
 
         A look that comes back to what is known takes about half as many as one that has to learn a region.
         """
-        later = [look.n_evals for look in self.looks[1:]]
-        return float(np.median(later)) if later else 0.5 * self.looks[0].n_evals
+        later = [look.n_evals for look in self.searches[1:]]
+        return float(np.median(later)) if later else 0.5 * self.searches[0].n_evals
 
     def index_of(self, explorer: Explorer) -> int | None:
         """Number of the region in whose bulk q has arrived, if it is one found before."""
@@ -128,7 +128,7 @@ class Found:
         predicted, _ = self.explorers[number].log_likelihood(X[best])
         return float(np.median(log_l[best] - predicted)) < math.log(2.0)
 
-    def foretells(self, X: Array, log_l: Array, tolerance: float) -> int | None:
+    def predicts(self, X: Array, log_l: Array, tolerance: float) -> int | None:
         """Number of the region whose surrogate knew beforehand what a look has met, X (N, D), log ℓ (N,); or None.
 
         At the best 2D + 2 of them, those that the look goes by, the known regions together must be right to
@@ -180,7 +180,7 @@ class Found:
         return _share_alone(smaller, [larger], rng) >= MORE_OF_THE_SAME
 
     def record(
-        self, look: Look, explorer: Explorer, gain: float, host: int | None = None, *, apart: bool = False
+        self, look: SearchRecord, explorer: Explorer, gain: float, host: int | None = None, *, apart: bool = False
     ) -> None:
         """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.
 
@@ -189,11 +189,11 @@ class Found:
         What is new inside a known region, and not much narrower than it, is more of the same region: one of the two
         explorers is kept, the one with the larger mass. Both are if it lies ``apart``, see :meth:`is_apart`.
         """
-        self.looks.append(look)
+        self.searches.append(look)
         new = look.outcome == "new region"
         silent = look.outcome == "unfinished" or (look.start == "point" and not new)
         self.gains.append(None if silent else gain if new else 0.0)
-        self.n_trifles += look.outcome == "negligible mass"
+        self.n_negligible += look.outcome == "negligible mass"
         host = self.index_of(explorer) if host is None else host
         if look.outcome == "known region" and host is not None:
             self.sites[host].hits += 1
@@ -204,9 +204,9 @@ class Found:
                 self._replace(self.sites[host], explorer)
             self._prune()
 
-    def take(self, look: Look, explorer: Explorer) -> None:
+    def take(self, look: SearchRecord, explorer: Explorer) -> None:
         """Keep the explorer of a look that was cut short, for want of anything better."""
-        self.looks.append(look)
+        self.searches.append(look)
         self.gains.append(None)
         self._keep(explorer)
 
@@ -218,42 +218,42 @@ class Found:
         """Count a look that ended in a known region, and take its explorer if it has found more mass there."""
         site.hits += 1
         if explorer.log_z > site.explorer.log_z:
-            original = explorer if site.mirror is None else reflected(explorer, site.mirror.inverse)
+            original = explorer if site.symmetry is None else reflected(explorer, site.symmetry.inverse)
             self.rematch(lambda known: original if known is self._original(site).explorer else known)
 
     def _original(self, site: Site) -> Site:
         """The site of its family that is no image."""
-        return next(other for other in self.sites if other.family == site.family and other.mirror is None)
+        return next(other for other in self.sites if other.family == site.family and other.symmetry is None)
 
-    # -- mirror images ------------------------------------------------------------------------------------------------
+    # -- symmetry images -----------------------------------------------------------------------------------------------
 
-    def add_symmetry(self, mirror: Mirror, family: int) -> None:
+    def add_symmetry(self, symmetry: Symmetry, family: int) -> None:
         """Take note that ℓ and π are the same in a family's regions and their images: the images are regions.
 
         One that would make the group larger than MOST_IMAGES is not made use of, but counts in what is hidden.
         """
-        if mirror in self.refuted or mirror in self.group:
+        if symmetry in self.refuted or symmetry in self.group:
             return
-        if len(group_of([*self.symmetries, mirror], MOST_IMAGES + 1)) > MOST_IMAGES:
-            self.beyond.append(mirror)
+        if len(group_of([*self.symmetries, symmetry], MOST_IMAGES + 1)) > MOST_IMAGES:
+            self.beyond.append(symmetry)
             return
-        self.symmetries.append(mirror)
-        self.confirm(mirror, family, holds=True)
+        self.symmetries.append(symmetry)
+        self.confirm(symmetry, family, holds=True)
 
-    def confirm(self, mirror: Mirror, family: int, *, holds: bool) -> None:
+    def confirm(self, symmetry: Symmetry, family: int, *, holds: bool) -> None:
         """Take note that a family has a symmetry; or that it has not, and so there is no such symmetry.
 
         Images by it that are known stay, for their own families had it: each as a region by itself.
         """
         if holds:
-            self.confirmed.add((mirror, family))
+            self.confirmed.add((symmetry, family))
         else:
-            self.refuted.add(mirror)
-            self.symmetries.remove(mirror)
+            self.refuted.add(symmetry)
+            self.symmetries.remove(symmetry)
             group = self.group
             for site in self.sites:
-                if site.mirror is not None and site.mirror not in group:
-                    site.mirror, site.family = None, self._new_family()
+                if site.symmetry is not None and site.symmetry not in group:
+                    site.symmetry, site.family = None, self._new_family()
         self._reflect()
 
     def _new_family(self) -> int:
@@ -261,12 +261,12 @@ class Found:
         return self.n_families - 1
 
     @property
-    def group(self) -> list[Mirror]:
-        """All mirrors under which ℓ and π are known to be the same, but for the identity."""
+    def group(self) -> list[Symmetry]:
+        """All symmetries under which ℓ and π are known to be the same, but for the identity."""
         return group_of(self.symmetries, MOST_IMAGES)
 
     @property
-    def all_symmetries(self) -> list[Mirror]:
+    def all_symmetries(self) -> list[Symmetry]:
         """Mirrors under which ℓ and π were found to be the same, those that are not followed last."""
         return self.symmetries + self.beyond
 
@@ -279,33 +279,33 @@ class Found:
 
     def _reflect(self) -> None:
         """Add the images of known regions that are not known, where the family has confirmed all symmetries."""
-        for site in [site for site in self.sites if site.mirror is None]:
-            if not all(self._has(site, mirror) for mirror in self.symmetries):
+        for site in [site for site in self.sites if site.symmetry is None]:
+            if not all(self._has(site, symmetry) for symmetry in self.symmetries):
                 continue
-            for mirror in self.group:
-                image = reflected(site.explorer, mirror)
+            for symmetry in self.group:
+                image = reflected(site.explorer, symmetry)
                 hosts = [self.sites[k] for k in self._all_at(image.frame.mean)]
                 if not any(host.family == site.family or not is_part(host.explorer, image) for host in hosts):
-                    self.sites.append(Site(image, 0, site.family, mirror))
+                    self.sites.append(Site(image, 0, site.family, symmetry))
 
-    def _has(self, site: Site, mirror: Mirror) -> bool:
-        """Whether a region has confirmed a symmetry, or lies on the mirror and is its own image."""
-        own = {self.sites[k].family for k in self._all_at(mirror.image(site.explorer.frame.mean))}
-        return (mirror, site.family) in self.confirmed or site.family in own
+    def _has(self, site: Site, symmetry: Symmetry) -> bool:
+        """Whether a region has confirmed a symmetry, or lies on the symmetry and is its own image."""
+        own = {self.sites[k].family for k in self._all_at(symmetry.image(site.explorer.frame.mean))}
+        return (symmetry, site.family) in self.confirmed or site.family in own
 
     def with_images(self, X: Array, log_l: Array) -> tuple[Array, Array]:
-        """Evaluations X (N, D), log ℓ (N,) and what they say of their mirror images."""
+        """Evaluations X (N, D), log ℓ (N,) and what they say of their symmetry images."""
         group = self.group
-        return np.concatenate([X, *(mirror.image(X) for mirror in group)]), np.tile(log_l, 1 + len(group))
+        return np.concatenate([X, *(symmetry.image(X) for symmetry in group)]), np.tile(log_l, 1 + len(group))
 
     def rematch(self, rematched: Callable[[Explorer], Explorer]) -> None:
         """Exchange every region's explorer for another of the same region, its images' likewise."""
         for site in self.sites:
-            if site.mirror is None:
+            if site.symmetry is None:
                 site.explorer = rematched(site.explorer)
         for site in self.sites:
-            if site.mirror is not None:
-                site.explorer = reflected(self._original(site).explorer, site.mirror)
+            if site.symmetry is not None:
+                site.explorer = reflected(self._original(site).explorer, site.symmetry)
 
     def _prune(self) -> None:
         """Let go of regions that hold next to nothing, together with their images."""
@@ -313,7 +313,7 @@ class Found:
         families = set(self.families)
         kept = {family for family in families if self.log_mass(family) > floor}
         self.sites = [site for site in self.sites if site.family in kept]
-        self.n_trifles += len(families - kept)
+        self.n_negligible += len(families - kept)
 
     def log_mass(self, family: int) -> float:
         """log of the mass in all regions of a family."""
@@ -328,7 +328,7 @@ class Found:
         that. And Chao's (1987) lower bound on the number of kinds not met, f₁(f₁ − 1)/2(f₂ + 1) from the numbers met
         once and twice, with one standard error of it added since it is a bound, each of the mean mass of those met
         once; it holds where some regions are much harder to find than others. Places that hold next to nothing are
-        kinds too: looks that end each in another place have not seen all there is. A region and its mirror images are
+        kinds too: looks that end each in another place have not seen all there is. A region and its symmetry images are
         one kind, since a look ends in each of them with the same chance; but not among SEVERAL families, a landscape so
         rugged that what looks miss is another kind altogether.
         """
@@ -345,13 +345,13 @@ class Found:
         kinds = [(hits[family], math.exp(self.log_mass(family) - total)) for family in hits]
         if len(kinds) >= SEVERAL:
             kinds = [(site.hits, math.exp(site.explorer.log_z - total)) for site in self.sites]
-        return max(alone, late, _unmet(kinds, self.n_trifles, len(ended)))
+        return max(alone, late, _unmet(kinds, self.n_negligible, len(ended)))
 
 
-def _unmet(kinds: Sequence[tuple[int, float]], n_trifles: int, n_looks: int) -> float:
+def _unmet(kinds: Sequence[tuple[int, float]], n_negligible: int, n_looks: int) -> float:
     """Chao's bound, with one standard error, times the mean mass of kinds met once; of (times met, mass) of each."""
     met_once = [mass for hits, mass in kinds if hits == 1]
-    once, twice = len(met_once) + n_trifles, sum(hits == 2 for hits, _ in kinds)
+    once, twice = len(met_once) + n_negligible, sum(hits == 2 for hits, _ in kinds)
     if once < 2:
         return 0.0
     ratio = once / (twice + 1)

@@ -1,4 +1,4 @@
-"""A likelihood, the regions known of it and the images asked for so far: what tests of mirror images share."""
+"""A likelihood, the regions known of it and the images asked for so far: what tests of symmetry images share."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from wsabi.adaptive.search.anneal import Explorer
-from wsabi.adaptive.search.regions_found import Found
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import Mirror
-from wsabi.adaptive.symmetry.proof import Images
+from wsabi.adaptive.symmetry.group import Symmetry
+from wsabi.adaptive.symmetry.proof import ImageTests
 from wsabi.priors import Gaussian, Measure
-from wsabi.result import Look
+from wsabi.result import SearchRecord
 
 Function = Callable[[np.ndarray], np.ndarray]  # log ℓ (N,) of (N, D)
 HERE, WIDTH = np.array([1.5, -0.5, 0.8]), 0.2
 THERE = np.array([-0.6, 0.9, -2.3])  # far from all images of HERE, and from its own
-SWAP = Mirror.of(3, ((0, 1),))
-REVERSE = Mirror.of(3, reversed_axes=[0, 1, 2])
-SWAP_AND_REVERSE = Mirror.of(3, ((0, 1),), [2])
+SWAP = Symmetry.of(3, ((0, 1),))
+REVERSE = Symmetry.of(3, reversed_axes=[0, 1, 2])
+SWAP_AND_REVERSE = Symmetry.of(3, ((0, 1),), [2])
 
 
 def bump(centre: np.ndarray, height: float = 0.0) -> Function:
@@ -33,17 +33,17 @@ def bump(centre: np.ndarray, height: float = 0.0) -> Function:
     return log_l
 
 
-def seen_in(mirror: Mirror, log_l: Function) -> Function:
+def seen_in(symmetry: Symmetry, log_l: Function) -> Function:
     """The function whose value at the image is the other's at the original."""
-    return lambda X: log_l(mirror.inverse.image(X))
+    return lambda X: log_l(symmetry.inverse.image(X))
 
 
 def either(*parts: Function) -> Function:
     return lambda X: np.asarray(np.logaddexp.reduce([part(X) for part in parts]))
 
 
-def symmetric_under(mirror: Mirror, centre: np.ndarray = HERE) -> Function:
-    return either(bump(centre), seen_in(mirror, bump(centre)))
+def symmetric_under(symmetry: Symmetry, centre: np.ndarray = HERE) -> Function:
+    return either(bump(centre), seen_in(symmetry, bump(centre)))
 
 
 class World:
@@ -51,9 +51,9 @@ class World:
 
     def __init__(self, log_l: Function, *centres: np.ndarray, measure: Measure | None = None) -> None:
         self.log_l = log_l
-        self.found = Found(Gaussian(np.zeros(len(centres[0]))) if measure is None else measure)
+        self.found = KnownRegions(Gaussian(np.zeros(len(centres[0]))) if measure is None else measure)
         self.X = np.empty((0, len(centres[0])))
-        self.images = Images([0] * len(centres[0]))
+        self.images = ImageTests([0] * len(centres[0]))
         for centre in centres:
             self.know(centre)
 
@@ -66,7 +66,7 @@ class World:
         self.X = np.vstack([self.X, explorer.frame.colour(rng.standard_normal((30, dim)))])
         explorer.fit(self.X[-30:], self.log_l(self.X[-30:]), learn=True)
         explorer.log_z = log_z
-        self.found.record(Look(30, 0.0, "new region"), explorer, 1.0)
+        self.found.record(SearchRecord(30, 0.0, "new region"), explorer, 1.0)
 
     @property
     def data(self) -> tuple[np.ndarray, np.ndarray]:
@@ -104,14 +104,14 @@ class World:
         self.conclude()
         return points
 
-    def reach(self, mirror: Mirror) -> list[np.ndarray]:
-        """Prepare and ask until the first region's image by the mirror is told; the points asked for with it."""
+    def reach(self, symmetry: Symmetry) -> list[np.ndarray]:
+        """Prepare and ask until the first region's image by the symmetry is told; the points asked for with it."""
         for _ in range(20):
             self.prepare()
             points = self.ask()
-            if is_in(mirror.image(self.top), points):
+            if is_in(symmetry.image(self.top), points):
                 return points
-        raise AssertionError(f"the image by {mirror} was not asked for.")
+        raise AssertionError(f"the image by {symmetry} was not asked for.")
 
 
 def is_in(x: np.ndarray, points: Any) -> bool:
@@ -121,7 +121,7 @@ def is_in(x: np.ndarray, points: Any) -> bool:
 def everything_asked(world: World) -> list[np.ndarray]:
     """What prepare asks for until it has nothing left; all of it is told, no conclusions drawn."""
     points: list[np.ndarray] = []
-    for _ in range(20):  # twelve mirrors, four at a time
+    for _ in range(20):  # twelve symmetries, four at a time
         world.prepare()
         queued = world.handed_out()
         for x in queued:

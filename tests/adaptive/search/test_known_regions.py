@@ -12,14 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.adaptive.regions import inflation
 from wsabi.adaptive.search.anneal import Explorer
-from wsabi.adaptive.search.regions_found import ALONE, NEGLIGIBLE, Found, _within_reach
+from wsabi.adaptive.search.known_regions import ALONE, NEGLIGIBLE, KnownRegions, _within_reach
 from wsabi.adaptive.surrogate.frame import Frame
 
 # -- what was found ---------------------------------------------------------------------------------------------------
 
 
 def test_nothing_found_yet() -> None:
-    found = Found(MEASURE)
+    found = KnownRegions(MEASURE)
     assert found.log_total == -math.inf
     assert found.spent == 0
     assert found.unseen_share == ALONE
@@ -42,7 +42,7 @@ def test_new_regions_are_kept_and_summed() -> None:
     found = found_of(("new region", an_explorer(HERE, -1.0)), ("new region", an_explorer(THERE, -2.0)))
     assert [explorer.log_z for explorer in found.explorers] == [-1.0, -2.0]
     assert hits_of(found) == [1, 1]
-    assert [look.outcome for look in found.looks] == ["new region", "new region"]
+    assert [look.outcome for look in found.searches] == ["new region", "new region"]
     assert_allclose(found.log_total, math.log(math.exp(-1.0) + math.exp(-2.0)), rtol=1e-12)
 
 
@@ -62,7 +62,7 @@ def test_other_outcomes_are_noted_only(outcome: str) -> None:
     assert len(found.explorers) == 1
     assert hits_of(found) == [1]
     assert found.explorers[0].log_z == 0.0
-    assert len(found.looks) == 3
+    assert len(found.searches) == 3
 
 
 def test_a_look_that_came_back_replaces_nothing() -> None:
@@ -85,7 +85,7 @@ def test_negligible_regions_are_dropped_with_their_hits() -> None:
     tiny = an_explorer(HERE, -NEGLIGIBLE - 1.0)
     found.record(a_look("new region"), tiny, 0.0)
     assert len(found.explorers) == 2
-    assert len(found.looks) == 6  # the record of looks is not pruned
+    assert len(found.searches) == 6  # the record of looks is not pruned
 
 
 @pytest.mark.parametrize("log_z", [math.nan, -math.inf])
@@ -95,7 +95,7 @@ def test_a_region_without_a_mass_is_none(log_z: float) -> None:
 
 def test_spent_and_typical() -> None:
     """The first look has more to learn than others: half of it is one of those, as long as there are none."""
-    found, typical = Found(MEASURE), []
+    found, typical = KnownRegions(MEASURE), []
     for n, outcome in ((40, "new region"), (10, "known region"), (14, "negligible mass"), (90, "unfinished")):
         found.record(a_look(outcome, n), an_explorer(HERE), 0.0)
         typical.append(found.typical)
@@ -105,7 +105,7 @@ def test_spent_and_typical() -> None:
 
 def test_heat_is_that_of_the_hottest_search() -> None:
     """tD at temperature t; a search that has arrived has none, and neither have none at all."""
-    assert Found(MEASURE).heat == 0.0
+    assert KnownRegions(MEASURE).heat == 0.0
     hot, hotter, cold = an_explorer(HERE), an_explorer(THERE), an_explorer(ELSEWHERE)
     hot.temperature, hotter.temperature = 3.0, 40.0
     assert found_of(("new region", cold)).heat == 0.0
@@ -138,11 +138,11 @@ def test_of_two_as_wide_in_one_place_the_larger_is_kept(log_z: float) -> None:
 
 
 def test_a_look_cut_short_is_taken_as_it_is() -> None:
-    found, explorer = Found(MEASURE), an_explorer(HERE, -3.0)
+    found, explorer = KnownRegions(MEASURE), an_explorer(HERE, -3.0)
     found.take(a_look("unfinished"), explorer)
     assert found.explorers == [explorer]
     assert hits_of(found) == [1]
-    assert [look.outcome for look in found.looks] == ["unfinished"]
+    assert [look.outcome for look in found.searches] == ["unfinished"]
     assert found.log_total == -3.0
     assert found.unseen_share == ALONE
 
@@ -155,7 +155,7 @@ def round_bump(centre: np.ndarray, log_height: float = 0.0) -> Explorer:
     X = centre + 0.25 * rng.standard_normal((40, 2))
     explorer.match(X, bump_at(centre, X) + log_height)
     assert explorer.temperature == 1.0
-    assert explorer.doubt < 0.1
+    assert explorer.uncertainty < 0.1
     return explorer
 
 
@@ -197,10 +197,10 @@ def test_gain_is_the_share_of_mass_that_was_not_known() -> None:
     here, there = round_bump(HERE), round_bump(THERE, 1.0)
     rng = np.random.default_rng(2)
 
-    def gain_of(known: Found, explorer: Explorer) -> float:
+    def gain_of(known: KnownRegions, explorer: Explorer) -> float:
         return known.gain(explorer, known.novelty(explorer, rng))
 
-    assert gain_of(Found(MEASURE), here) == 1.0  # nothing was known
+    assert gain_of(KnownRegions(MEASURE), here) == 1.0  # nothing was known
     found = found_of(("new region", here))
     assert gain_of(found, here) < 1e-6
     expected = math.exp(there.log_z) / (math.exp(here.log_z) + math.exp(there.log_z))
@@ -233,7 +233,7 @@ def test_a_surrogate_says_nothing_of_what_is_far_from_its_region(monkeypatch: py
 
 
 def test_gains_are_those_of_new_regions() -> None:
-    found = Found(MEASURE)
+    found = KnownRegions(MEASURE)
     for outcome in ("new region", "known region", "negligible mass", "unfinished"):
         found.record(a_look(outcome), an_explorer(HERE), 0.7)
     assert found.gains == [0.7, 0.0, 0.0, None]
@@ -247,7 +247,7 @@ PLACES = {"A": HERE, "B": THERE, "C": ELSEWHERE}
 
 def unseen(sequence: str, unit: float = 1.0, **masses: float) -> float:
     """unseen_share after looks that met A, B, C by turns; "-" is one of negligible mass, "?" one left unfinished."""
-    found, met = Found(MEASURE), 0.0
+    found, met = KnownRegions(MEASURE), 0.0
     for i, letter in enumerate(sequence):
         if letter in "-?":
             found.record(a_look("negligible mass" if letter == "-" else "unfinished"), an_explorer(np.zeros(2)), 0.0)
@@ -316,9 +316,9 @@ def an_explorer_of(*centres: np.ndarray) -> Explorer:
 def test_two_regions_with_one_mode_in_common_are_both_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a mode that the other has not; one that has found the same is not apart."""
     first, second = an_explorer_of(RIGHT, MIDDLE), an_explorer_of(MIDDLE, LEFT)
-    found = Found(MEASURE)
+    found = KnownRegions(MEASURE)
     found.record(a_look("new region"), first, 1.0)
-    monkeypatch.setattr(Found, "index_of", lambda *_: 0)  # as if q of the second had its centre nearer
+    monkeypatch.setattr(KnownRegions, "index_of", lambda *_: 0)  # as if q of the second had its centre nearer
     assert found.is_apart(second, np.random.default_rng(0))
     assert not found.is_apart(an_explorer_of(RIGHT, MIDDLE), np.random.default_rng(0))
     found.record(a_look("new region"), an_explorer(first.frame.mean), 0.3, apart=True)
