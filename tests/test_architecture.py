@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 # The same inside the default engine, module by module: search and symmetry need each other's.
 ADAPTIVE: tuple[tuple[str, ...], ...] = (
+    ("tuning",),
     ("surrogate.interactions", "surrogate.students"),
     ("surrogate.model",),
     ("surrogate.frame",),
