@@ -27,7 +27,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("quadrature",),
     ("posterior",),
     ("adaptive", "likelihood"),
-    ("report", "run"),
+    ("report",),
+    ("strategies",),
+    ("run", "replay"),
     ("integrator",),
     ("integrate",),
 )

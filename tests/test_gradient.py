@@ -15,6 +15,7 @@ from scipy import stats
 import wsabi
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import LikelihoodError
+from wsabi.ledger import Climbed, Told
 from wsabi.result import Result
 from wsabi.run import Progress
 
@@ -147,7 +148,7 @@ def test_a_fault_of_the_likelihood_during_a_climb_is_reported_like_any_other() -
 # -- a wrong gradient -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("factor", [-1.0, 2.0, 0.5, 1e6, 1e-3])
+@pytest.mark.parametrize("factor", [-1.0, 2.0, 0.5, 1e6])
 def test_what_is_not_the_gradient_is_found_out_at_once(factor: float) -> None:
     error = failure(grad=lambda x: factor * grad(x))
     with pytest.raises(LikelihoodError, match=r"grad is not the gradient of log_likelihood at x = .* where grad says"):
@@ -157,6 +158,15 @@ def test_what_is_not_the_gradient_is_found_out_at_once(factor: float) -> None:
     design = error.result.points[:DESIGN]
     joint = error.result.log_likelihoods[:DESIGN] + PRIOR.log_pdf(design)
     assert_array_equal(error.point, design[np.argmax(joint)])
+
+
+def test_a_gradient_too_small_to_be_checked_at_once_is_found_out_soon() -> None:
+    """A thousandth of the gradient may be too flat to be told from noise at the first point, but not at the next."""
+    for seed in range(4):
+        error = failure(grad=lambda x: 1e-3 * grad(x), rng=seed)
+        assert "grad is not the gradient" in str(error)
+        assert error.result is not None
+        assert error.result.n_evals <= DESIGN + 4
 
 
 def test_the_gradient_in_other_units_is_found_out() -> None:
@@ -273,7 +283,7 @@ def test_the_look_counts_the_climb_and_loses_no_point_to_it() -> None:
     """Design, climb and check are the look's own, and the explorer takes over without a draw of the prior between."""
     mine = wsabi.Integrator(PRIOR, rng=0)
     result = mine.run(log_l, budget=150, grad=grad)
-    model = mine._model
+    model = mine.strategy._model
     assert isinstance(model, AdaptiveModel)
     assert result.searches[0].outcome == "new region"
     assert np.all((model.data.asked_by == 0) == (np.arange(result.n_evals) < result.searches[0].n_evals))
@@ -301,16 +311,21 @@ def test_an_interrupt_during_a_climb_returns_what_there_is(n_before: int) -> Non
     assert len(np.unique(resumed.points, axis=0)) == resumed.n_evals
 
 
-@pytest.mark.parametrize("n", [56, 60, 64])
-def test_a_run_that_ends_between_the_climb_and_the_first_surrogate_uses_the_summit(n: int) -> None:
-    """In ten dimensions a climb ends at about 54 evaluations, and its draws at 66; plain WSABI would be 20 nats off."""
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_ends_between_the_climb_and_the_first_surrogate_covers_and_warns(seed: int) -> None:
+    """In ten dimensions twelve draws follow a climb; after six of them q is still too hot to be a posterior."""
     narrow_l, narrow_grad, truth = narrow(10, 0.03)
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(10)), rng=seed)
+    unbroken = integrator.run(narrow_l, budget=200, tol=0, grad=narrow_grad).ledger
+    assert unbroken is not None
+    end = next(i for i, event in enumerate(unbroken.events) if isinstance(event, Climbed))
+    n = sum(len(event.X) for event in unbroken.events[:end] if isinstance(event, Told)) + 6
     stopped = Counter(narrow_l, limit=n + 1, then=interrupt)
-    result = wsabi.integrate(stopped, wsabi.Gaussian(np.zeros(10)), budget=200, rng=0, tol=0, grad=narrow_grad)
+    result = wsabi.integrate(stopped, wsabi.Gaussian(np.zeros(10)), budget=200, rng=seed, tol=0, grad=narrow_grad)
     assert result.reason == "interrupted"
     assert result.n_evals == n
-    assert result.certificate is not None
-    assert abs(result.log_z - truth) < 3.0
+    assert abs(result.log_z - truth) < 3.0 * result.log_z_std
+    assert any("still climbing" in text for text in result.warnings)
 
 
 def test_a_look_that_began_without_a_gradient_goes_on_without_it() -> None:
@@ -409,15 +424,19 @@ def test_designs_without_a_feasible_point_wait_for_one() -> None:
 
 
 def test_a_climb_needs_a_place_to_start_from() -> None:
-    model = AdaptiveModel(PRIOR, wsabi.Settings(), np.random.default_rng(0), 200)
-    assert not model.climb(lambda u: pytest.fail("evaluated"), 100)  # nothing was evaluated
-    design = model.propose(DESIGN, np.empty((0, DIM)))
-    model.observe(design, np.full(DESIGN, -math.inf))
-    assert not model.climb(lambda u: pytest.fail("evaluated"), 100)
-    model.observe(design[:1] + 0.1, np.zeros(1))
-    assert not model.climb(lambda u: pytest.fail("evaluated"), 1)
-    assert model.climb(lambda u: (0.0, np.zeros(DIM)), 100)
-    assert not model.climb(lambda u: pytest.fail("evaluated"), 100)  # once in each look
+    mine = wsabi.Integrator(PRIOR, rng=0)
+    wanted = mine.strategy.wanted_climb
+    assert wanted(100) is None  # nothing was evaluated
+    design = mine.ask(DESIGN)
+    mine.tell(design, np.full(DESIGN, -math.inf))
+    assert wanted(100) is None
+    mine.tell(design[:1] + 0.1, np.zeros(1))
+    assert wanted(1) is None
+    climb = wanted(100)
+    assert climb is not None
+    assert_array_equal(climb.start, design[0] + 0.1)
+    mine.end_climb(None)
+    assert wanted(100) is None  # once in each search
 
 
 def test_batches_and_gradients_go_together() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi.ledger import Asked, Ledger, Origin, Told
+from wsabi._core.types import Streams
+from wsabi.ledger import Asked, Ledger, Told
 
 PRIOR = wsabi.Gaussian([0.0, 0.0, 0.0])
 CENTRE = np.array([0.4, -0.2, 0.1])
@@ -111,7 +112,7 @@ def test_under_another_prior_or_other_settings_evaluations_are_taken_as_told(pri
 def test_a_replay_that_takes_another_course_is_noticed_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     first = wsabi.integrate(log_l, PRIOR, budget=50, tol=0, rng=0)
     assert first.ledger is not None
-    foreign = replace(first, ledger=Ledger(Origin.of(12345), first.ledger.events))  # as another machine would do
+    foreign = replace(first, ledger=Ledger(Streams.of(12345), first.ledger.events))  # as another machine would do
     more = wsabi.integrate(log_l, PRIOR, budget=30, tol=0, rng=0, start=foreign)
     assert more.n_evals == 80
     assert np.array_equal(more.points[:50], first.points)

@@ -90,7 +90,7 @@ def test_the_tolerance_is_what_the_model_plans_for() -> None:
     planned = []
     for tol in (None, 0.3, 0.0):
         integrator.run(one_mode, budget=1, tol=tol, vectorized=True)
-        planned.append(integrator._model.tol)  # type: ignore[union-attr]
+        planned.append(integrator.strategy._model.tol)  # type: ignore[attr-defined]
     assert planned == [0.05, 0.3, 0.0]
 
 
@@ -107,7 +107,7 @@ def test_looks_go_on_with_few_fresh_points_or_none(certify: float) -> None:
 def test_where_only_time_limits_a_run_looks_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares refer to the usual number of evaluations, once that is spent to as many again."""
     integrator = wsabi.Integrator(PRIOR, rng=0)
-    monkeypatch.setattr(integrator, "_usual_budget", 60)
+    monkeypatch.setattr(integrator, "usual_budget", 60)
     counted = 0
 
     def counting(X: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ def test_where_only_time_limits_a_run_looks_go_on(monkeypatch: pytest.MonkeyPatc
 
     result = integrator.run(counting, max_seconds=600.0, tol=0, vectorized=True)
     assert result.n_evals == 200
-    assert integrator._model.budget == 240  # type: ignore[union-attr]
+    assert integrator.strategy._model.budget == 240  # type: ignore[attr-defined]
     looking = np.cumsum([look.n_evals for look in result.searches])
     assert looking[-1] > 60
 

@@ -67,7 +67,7 @@ def grid_sum(n: int) -> float:
 
 
 def symmetries(integrator: wsabi.Integrator) -> list[Symmetry]:
-    return list(integrator._model.found.symmetries)  # type: ignore[union-attr]
+    return list(integrator.strategy._model.found.symmetries)  # type: ignore[attr-defined]
 
 
 def step(integrator: wsabi.Integrator, log_l: Function, n: int = 1) -> np.ndarray:
@@ -78,7 +78,7 @@ def step(integrator: wsabi.Integrator, log_l: Function, n: int = 1) -> np.ndarra
 
 def is_at_images(integrator: wsabi.Integrator) -> bool:
     """Whether images are queued, some of them told."""
-    images: Any = integrator._model.lookout.images  # type: ignore[union-attr]
+    images: Any = integrator.strategy._model.lookout.images  # type: ignore[attr-defined]
     return bool(images._queue and images._answers)
 
 
@@ -152,7 +152,7 @@ def test_two_hidden_units_are_reversed_and_exchanged() -> None:
         integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), rng=seed)
         result = integrator.run(log_l, budget=300, vectorized=True)
         assert abs(result.log_z - log_z) < 3.0 * result.log_z_std
-        proved = {Symmetry.of(4), *integrator._model.found.group}  # type: ignore[union-attr]
+        proved = {Symmetry.of(4), *integrator.strategy._model.found.group}  # type: ignore[attr-defined]
         assert proved <= set(group)
         if proved == set(group):
             complete.append(result)
@@ -202,8 +202,8 @@ def test_without_a_symmetry_there_are_no_images() -> None:
     expected += 0.5 * np.linalg.slogdet(2.0 * np.pi * cov)[1]
     assert abs(result.log_z - expected) < min(0.05, 3.0 * result.log_z_std)
     assert symmetries(integrator) == []
-    assert [site.symmetry for site in integrator._model.found.sites] == [None]  # type: ignore[union-attr]
-    assert integrator._model.lookout.images._tried  # type: ignore[union-attr]
+    assert [site.symmetry for site in integrator.strategy._model.found.sites] == [None]  # type: ignore[attr-defined]
+    assert integrator.strategy._model.lookout.images._tried  # type: ignore[attr-defined]
 
 
 # -- however the values come ------------------------------------------------------------------------------------------

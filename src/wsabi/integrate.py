@@ -9,7 +9,7 @@ from wsabi._core.types import Seed
 from wsabi.errors import announce
 from wsabi.integrator import Integrator
 from wsabi.result import Result
-from wsabi.run import Progress
+from wsabi.run import Progress, run
 from wsabi.settings import Settings
 
 __all__ = ["integrate"]
@@ -78,7 +78,8 @@ def integrate(
     integrator = Integrator(prior, settings=settings, rng=rng)
     if start is not None:
         integrator.continue_from(start, rng)
-    result = integrator._run(
+    result = run(
+        integrator,
         log_likelihood,
         budget=budget,
         max_seconds=max_seconds,

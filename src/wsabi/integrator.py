@@ -1,61 +1,52 @@
-"""The loop: :class:`Integrator` (ask, tell, run, result)."""
+"""The one mutable object: :class:`Integrator` (ask, tell, run, result)."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from wsabi._core.checks import whole_number
 from wsabi._core.threads import single_threaded
-from wsabi._core.types import Array, ArrayLike, Seed
-from wsabi.adaptive.engine import AdaptiveModel
-from wsabi.adaptive.search.ascent import Slope
-from wsabi.errors import LikelihoodError, NoMassFound, NumericalError, announce
+from wsabi._core.types import Array, ArrayLike, Seed, Streams
+from wsabi.adaptive.search.ascent import Summit
+from wsabi.errors import NoMassFound, NumericalError, announce
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.ledger import (
+    Action,
     Asked,
     Climbed,
+    Climbing,
     Event,
     GivenUp,
-    Ledger,
-    Origin,
+    Logbook,
     Planned,
     Postponed,
-    Recovered,
     Reseeded,
-    Sloped,
     Told,
+    stacked,
 )
-from wsabi.likelihood import bad_values, checked_slope, evaluator, gradient_evaluator
+from wsabi.likelihood import bad_values
 from wsabi.posterior.reweigh import reweigh
 from wsabi.priors import LogDensity, as_prior
 from wsabi.priors.chart import Chart, chart
-from wsabi.quadrature.wsabi import SequentialModel
-from wsabi.report.estimate import concluded, estimate_of, posterior_of, symmetries_of
-from wsabi.report.warnings import Remarks, remarks_on
+from wsabi.replay import is_same_problem, maps, replayed
+from wsabi.report.warnings import Remarks
 from wsabi.result import Reason, Record, Result
-from wsabi.run import (
-    DEFAULT_TOL,
-    Deadline,
-    Progress,
-    TimeUp,
-    checked_budget,
-    checked_tol,
-    default_budget,
-    too_few_evaluations,
-)
+from wsabi.run import Progress, default_budget, run
 from wsabi.settings import Settings
+from wsabi.strategies.adaptive import AdaptiveStrategy
+from wsabi.strategies.plain import PlainStrategy
+from wsabi.strategies.protocol import Climb, Observation, Strategy
 
 __all__ = ["Integrator"]
 
-
-class _BrokenOffError(Exception):
-    """A climb that is replayed was broken off here."""
+# Random streams are numbered by these and by how many evaluations were ever asked for: what a point is drawn from does
+# not depend on the order of the answers, on points that were put off, or on results that were asked for in between.
+FOR_POINTS, FOR_CLIMBS = range(10, 12)
 
 
 class Integrator:
@@ -83,39 +74,31 @@ class Integrator:
         if settings is not None and not isinstance(settings, Settings):
             raise TypeError(f"settings must be a wsabi.Settings; got {type(settings).__name__}.")
         self.settings = Settings() if settings is None else settings
-        adaptive = self.settings.measure == "adaptive"
-        self._chart = chart(self.prior, gaussian=adaptive)
+        self.chart = chart(self.prior, gaussian=self.is_adaptive)
         self._prior_fault = self.prior.normalisation_fault() if isinstance(self.prior, LogDensity) else None
-        self._usual_budget = default_budget(self._chart.dim, adaptive=adaptive)
-        self._begin(Origin.of(rng))
+        self.usual_budget = default_budget(self.chart.dim, adaptive=self.is_adaptive)
+        self.begin(Streams.of(rng))
 
-    def _begin(self, origin: Origin) -> None:
-        """Have nothing asked for and nothing told yet, in that random state."""
-        self._origin = origin
-        self._events: list[Event] = []
-        self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
-        self._notes: list[str] = []
-        self._rng = origin.generator()
-        self._model: AdaptiveModel | SequentialModel
-        if self.settings.measure == "adaptive":
-            self._model = AdaptiveModel(
-                self._chart.measure, self.settings, self._rng, self._usual_budget, self._chart.kinds, origin.streams
-            )
-        else:
-            kernel = _base_kernel(self.settings.kernel, self._chart)
-            self._model = SequentialModel(self._chart.measure, self.settings, self._rng, kernel)
-        dim = self._chart.dim
-        self._points = np.empty((0, dim))
-        self._base = np.empty((0, dim))
+    def begin(self, origin: Streams) -> None:
+        """Have nothing asked for and nothing told yet, with that seed."""
+        self.log = Logbook(origin)
+        self._streams = origin  # what the next event draws from
+        self.strategy = self._new_strategy(origin)
+        self._points = stacked([], self.chart.dim)
+        self._base = stacked([], self.chart.dim)
         self._log_l = np.empty(0)
-        self._seen: dict[bytes, int] = {}  # base coordinates -> index of the first evaluation there
-        self._pending: dict[bytes, Array] = {}  # user's coordinates -> base coordinates
-        self._postponed: list[tuple[Array, Array]] = []  # (x, u) that a run asked for and did not get to
-        self._told: dict[bytes, Array] = {}  # the same for points told: x -> u -> x -> u need not close to the last bit
         self._noise = 0.0  # largest difference between two values told for one point
+        self._notes: list[str] = []
         self._history: list[Record] = []
         self._next_record = 1
+        self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
         self._started = time.perf_counter()
+
+    def _new_strategy(self, origin: Streams) -> Strategy:
+        if self.is_adaptive:
+            return AdaptiveStrategy(self.chart, self.settings, origin, self.usual_budget)
+        kernel = _base_kernel(self.settings.kernel, self.chart)
+        return PlainStrategy(self.chart, self.settings, origin.stream(), kernel)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_started": self.seconds}  # another process has another zero of perf_counter
@@ -125,14 +108,29 @@ class Integrator:
         self._started = time.perf_counter() - state["_started"]
 
     @property
+    def is_adaptive(self) -> bool:
+        """Whether the measure is matched to the posterior, as by default."""
+        return self.settings.measure == "adaptive"
+
+    @property
     def n_evals(self) -> int:
         """Number of values told."""
         return len(self._log_l)
 
     @property
+    def log_likelihoods(self) -> Array:
+        """(N,) every value told, in the order in which they came."""
+        return self._log_l.copy()
+
+    @property
+    def history(self) -> tuple[Record, ...]:
+        """Estimates made on the way."""
+        return tuple(self._history)
+
+    @property
     def pending(self) -> Array:
         """(P, D) points asked for and not told yet, in the user's coordinates."""
-        return np.array([np.frombuffer(key) for key in self._pending]).reshape(-1, self._chart.dim)
+        return stacked([one.x for one in self.log.pending], self.chart.dim)
 
     # -- ask and tell -------------------------------------------------------------------------------------------------
 
@@ -140,16 +138,20 @@ class Integrator:
     def ask(self, n: int = 1) -> Array:
         """The next n points, (n, D), in the user's coordinates; points asked for and not told count as under way."""
         n = whole_number("n", n)
-        self._postponed = [(x, u) for x, u in self._postponed if x.tobytes() not in self._told]
-        asked = [self._postponed.pop(0) for _ in range(min(n, len(self._postponed)))]
-        if len(asked) < n:
-            under_way = np.array([*self._pending.values(), *(u for _, u in asked)]).reshape(-1, self._chart.dim)
-            U = self._model.propose(n - len(asked), under_way)
-            asked += list(zip(self._chart.to_user(U) + 0.0, U, strict=True))
-        self._pending.update((x.tobytes(), u) for x, u in asked)
-        X = np.array([x for x, _ in asked])
-        self._events.append(Asked(X.copy(), tuple(self._model.purpose_of(u) for _, u in asked)))
-        return X
+        first = self.log.postponed[:n]
+        X, purposes = [one.x for one in first], [one.purpose for one in first]
+        actions: list[Action | None] = [one.action for one in first]
+        under_way = [one.u for one in self.log.pending + first if one.u is not None]
+        while len(X) < n:
+            rng = self._streams.stream(FOR_POINTS, self.log.n_asked + len(X) - len(first))
+            action = self.strategy.ask(stacked(under_way, self.chart.dim), rng)
+            under_way.append(action.u)
+            actions.append(action)
+            purposes.append(action.purpose.label)
+            X.append(self.chart.to_user(action.u[None, :])[0] + 0.0)
+        asked = Asked(stacked(X, self.chart.dim), tuple(purposes))
+        self.log.append(asked, actions)
+        return asked.X.copy()
 
     @single_threaded
     def tell(self, X: ArrayLike, log_l: ArrayLike) -> None:
@@ -167,10 +169,41 @@ class Integrator:
         bad = bad_values(values)
         if bad:
             raise ValueError(f"log_l[{bad[0]}] is {values[bad[0]]}; expected a number or −inf (zero likelihood).")
-        base = self._to_base(points)
-        for x in points:
-            self._pending.pop(x.tobytes(), None)
-        self._take(points, base, values)
+        self._take(Told(points, self._to_base(points), values, self.seconds))
+
+    def forget(self, X: ArrayLike | None = None) -> None:
+        """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
+        self.log.append(GivenUp(None if X is None else self._checked_points(X)))
+
+    def postpone(self, X: Array) -> None:
+        """Give up points X (N, D) for now: they come first when points are next asked for."""
+        self.log.append(Postponed(X))
+
+    def plan(self, budget: int, tol: float) -> None:
+        """Tell the strategy how many evaluations the run may reach, and the error of log Z that will do."""
+        self.log.append(Planned(budget, tol))
+        self.strategy.plan(budget, tol)
+
+    # -- climbs by gradients ------------------------------------------------------------------------------------------
+
+    def begin_climb_step(self, climb: Climb, u: Array) -> Array:
+        """Take note that a climb evaluates at u (D,), on behalf of a search; the point (D,) in user's coordinates."""
+        x = self.chart.to_user(u[None, :])[0] + 0.0
+        self.log.append(Climbing(x, u), [Action(u, climb.purpose)])
+        return np.asarray(x)
+
+    def end_climb(self, summit: Summit | None) -> None:
+        """Let the search that climbed go on from the mode it has found, or from its points where it found none."""
+        rng = self._streams.stream(FOR_CLIMBS, self.log.n_asked)
+        self.strategy.climbed(summit, rng)
+        self.log.append(Climbed(None, None) if summit is None else Climbed(summit.mean, summit.cov))
+
+    def value_at(self, u: Array) -> float | None:
+        """log ℓ told at base coordinates u (D,), or None."""
+        here = np.flatnonzero(np.all(self._base == u, axis=1))
+        return float(self._log_l[here[0]]) if len(here) else None
+
+    # -- going on from an earlier run ---------------------------------------------------------------------------------
 
     @single_threaded
     def continue_from(self, result: Result, rng: Seed = None) -> None:
@@ -185,168 +218,98 @@ class Integrator:
         rng : seed, Generator or None: what follows is drawn from it. With None the run's own stream goes on, and what
             follows is what the unbroken run would have done.
         """
-        if result.names != self._chart.names:
-            raise ValueError(f"start has parameters {result.names}; the prior has {self._chart.names}.")
-        if not self._events and result.ledger is not None and self._is_same_problem(result):
-            before = self._origin
-            if self._replay(result.ledger):
+        if result.names != self.chart.names:
+            raise ValueError(f"start has parameters {result.names}; the prior has {self.chart.names}.")
+        if not self.log.events and result.ledger is not None and is_same_problem(self, result):
+            before = self.log.origin
+            if replayed(self, result.ledger):
                 if rng is not None:
-                    self._reseed(Origin.of(rng))
+                    self.reseed(Streams.of(rng))
                 return
-            self._begin(before)
+            self.begin(before)
             self._notes.append(
                 "The run given as start= could not be replayed here (another machine or another version): its "
                 "evaluations were taken as told, its searches and check points were not."
             )
         points, base = result.points, result.base_points
-        if not self._maps(base, points):  # of another prior, or another measure
+        if not maps(self.chart, base, points):  # of another prior, or another measure
             base = self._to_base(points)
-        self._take(points, base, result.log_likelihoods)
+        self._take(Told(points, base, result.log_likelihoods, self.seconds))
 
-    def _maps(self, base: Array, points: Array) -> bool:
-        """Whether these are base coordinates (N, D) of the points (N, D) under this prior."""
-        try:
-            return np.array_equal(self._chart.to_user(base), points)
-        except ValueError:  # outside the box of a uniform prior
-            return False
-
-    def _is_same_problem(self, result: Result) -> bool:
-        """Whether a result is of the same prior and settings as this integrator."""
-        if result.settings != self.settings or not self._maps(result.base_points, result.points):
-            return False
-        if result.prior is self.prior:
-            return True
-        if self._chart.target is not None:  # its weight is a function, of which one cannot tell that it is the same
-            return False
-        other = chart(result.prior, gaussian=self.settings.measure == "adaptive").measure
-        mine = self._chart.measure
-        return (
-            type(other) is type(mine)
-            and np.array_equal(other.mean, mine.mean)
-            and np.array_equal(other.cov, mine.cov)
-            and np.array_equal(other.log_pdf(result.base_points), mine.log_pdf(result.base_points))
-        )
-
-    def _replay(self, ledger: Ledger) -> bool:
-        """Let all events of a ledger happen again; False where they take another course."""
-        self._begin(ledger.origin)
-        events = iter(ledger.events)
-        for event in events:
-            if isinstance(event, Asked):
-                if not np.array_equal(self.ask(len(event.X)), event.X):
-                    return False
-            elif isinstance(event, Climbed):
-                self._replay_climb(event, events)
-            else:
-                self._repeat(event)
-        self._started = time.perf_counter() - (self._replayed_seconds or 0.0)
-        self._replayed_seconds = None
-        return True
-
-    def _repeat(self, event: Event) -> None:
-        """Let one event happen again that needs no answer."""
+    def repeat(self, event: Event) -> bool:
+        """Let one event of an earlier run happen again; False where it takes another course."""
+        if isinstance(event, Asked):
+            return bool(np.array_equal(self.ask(len(event.X)), event.X))
         if isinstance(event, Planned):
-            self._plan(event.budget, event.tol)
+            self.plan(event.budget, event.tol)
         elif isinstance(event, Told):
             self._replayed_seconds = event.seconds
-            for x in event.X:
-                self._pending.pop(x.tobytes(), None)
-            self._take(event.X, event.U, event.log_l)
-        elif isinstance(event, GivenUp):
-            self.forget(event.X)
-        elif isinstance(event, Postponed):
-            self._postpone(event.X, event.U)
-        elif isinstance(event, Recovered):
-            self._recover()
+            self._take(event)
+        elif isinstance(event, Climbing):
+            climb = self.strategy.wanted_climb(self.usual_budget)
+            if climb is None:
+                return False
+            self.begin_climb_step(climb, event.u)
+        elif isinstance(event, Climbed):
+            self.end_climb(None if event.mean is None or event.cov is None else Summit(event.mean, event.cov))
         elif isinstance(event, Reseeded):
-            self._reseed(event.origin)
-
-    def _replay_climb(self, begun: Climbed, events: Iterator[Event]) -> None:
-        """Let a climb happen again, with the gradients that it was given."""
-
-        def slope(_: Array) -> tuple[float, Array]:
-            for event in events:
-                if isinstance(event, Sloped):
-                    self._events.append(event)
-                    return event.log_l, event.gradient
-                if not isinstance(event, Told):
-                    break
-                self._repeat(event)
-            raise _BrokenOffError
-
-        self._events.append(begun)
-        if isinstance(self._model, AdaptiveModel):
-            with contextlib.suppress(_BrokenOffError):
-                self._model.climb(slope, begun.left)
-
-    def _reseed(self, origin: Origin) -> None:
-        """Draw from another generator from now on."""
-        if type(self._rng.bit_generator).__name__ == origin.bit_generator:
-            self._rng.bit_generator.state = origin.generator().bit_generator.state
-        else:  # every part of the model holds this generator: it can be put into another state, not exchanged
-            self._rng.bit_generator.state = type(self._rng.bit_generator)(list(origin.entropy)).state
-        self._events.append(Reseeded(origin))
-
-    def _plan(self, budget: int, tol: float) -> None:
-        """Tell the model how many evaluations it may reach, and the error of log Z that will do."""
-        self._events.append(Planned(budget, tol))
-        if isinstance(self._model, AdaptiveModel):
-            self._model.plan(budget, tol)
+            self.reseed(event.origin)
+        else:
+            self.log.append(event)
+        return True
 
     @single_threaded
-    def _recover(self) -> None:
-        """Make the model whole again after an interrupt."""
-        self._events.append(Recovered())
-        self._model.recover()
+    def recover(self) -> None:
+        """Come into the state that follows from the ledger, after an interrupt inside one of the methods."""
+        replayed(self, self.log.ledger)
 
-    def _postpone(self, X: Array, U: Array) -> None:
-        """Give up points X (N, D), U (N, D) for now: they come first when points are next asked for."""
-        for x in X:
-            self._pending.pop(x.tobytes(), None)
-        self._postponed[:0] = list(zip(X, U, strict=True))
-        self._events.append(Postponed(X, U))
+    def end_replay(self) -> None:
+        """Let the clock run again, from the time of the last event replayed."""
+        self._started = time.perf_counter() - (self._replayed_seconds or 0.0)
+        self._replayed_seconds = None
 
-    def forget(self, X: ArrayLike | None = None) -> None:
-        """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
-        points = None if X is None else self._checked_points(X)
-        self._events.append(GivenUp(points))
-        if points is None:
-            self._pending.clear()
-            return
-        for x in points:
-            self._pending.pop(x.tobytes(), None)
+    def reseed(self, origin: Streams) -> None:
+        """Draw from another seed from now on."""
+        self._streams = origin
+        self.log.append(Reseeded(origin))
+
+    # -- points and values --------------------------------------------------------------------------------------------
 
     def _checked_points(self, X: ArrayLike) -> Array:
-        points = np.array(X, dtype=np.float64, ndmin=2) + 0.0  # no −0.0: points are looked up by their bytes
-        if points.ndim != 2 or points.shape[1] != self._chart.dim or not len(points):
-            raise ValueError(f"X has shape {np.shape(X)}; expected (N, {self._chart.dim}), one row per point.")
+        points = np.array(X, dtype=np.float64, ndmin=2) + 0.0  # no −0.0: points are recognised by their bytes
+        if points.ndim != 2 or points.shape[1] != self.chart.dim or not len(points):
+            raise ValueError(f"X has shape {np.shape(X)}; expected (N, {self.chart.dim}), one row per point.")
         if not np.all(np.isfinite(points)):
             raise ValueError("X must be finite.")
         return points
 
     def _to_base(self, points: Array) -> Array:
-        """Base coordinates: remembered for points that were asked for, computed for foreign ones."""
-        known = [self._pending.get(key, self._told.get(key)) for key in map(np.ndarray.tobytes, points)]
-        foreign = [i for i, u in enumerate(known) if u is None]
-        computed = dict(zip(foreign, self._chart.to_base(points[foreign]), strict=True)) if foreign else {}
-        return np.array([computed[i] if u is None else u for i, u in enumerate(known)])
+        """Base coordinates: remembered for points that were met before, computed for others."""
+        known = [self.log.find(x) for x in points]
+        base = [None if one is None else one.u for one in known]
+        foreign = [i for i, u in enumerate(base) if u is None]
+        computed = dict(zip(foreign, self.chart.to_base(points[foreign]), strict=True)) if foreign else {}
+        return np.array([computed[i] if u is None else u for i, u in enumerate(base)])
 
-    def _take(self, points: Array, base: Array, values: Array) -> None:
-        weights = self._chart.log_weight(base)
-        self._events.append(Told(points, base, values, self.seconds))
-        self._told.update((x.tobytes(), u) for x, u in zip(points, base, strict=True))
-        self._points = np.concatenate([self._points, points])
-        self._base = np.concatenate([self._base, base])
-        self._log_l = np.concatenate([self._log_l, values])
-        fresh = []
-        for i, u in enumerate(base):
-            index = self._seen.setdefault(u.tobytes(), self.n_evals - len(base) + i)
-            if index == self.n_evals - len(base) + i:
-                fresh.append(i)
-            elif self._log_l[index] != values[i]:
-                self._noise = max(self._noise, abs(float(self._log_l[index] - values[i])))
-        if fresh:
-            self._model.observe(base[fresh], (values + weights)[fresh])
+    def _take(self, told: Told) -> None:
+        """Let values be told: the strategy gets those at new points, the others tell how noisy the likelihood is."""
+        log_weights = self.chart.log_weight(told.U)
+        base, values = np.concatenate([self._base, told.U]), np.concatenate([self._log_l, told.log_l])
+        new: list[Observation] = []
+        for i, x in enumerate(told.X):
+            number = self.n_evals + i
+            earliest = int(np.argmax(np.all(base[: number + 1] == base[number], axis=1)))
+            if earliest < number and values[earliest] != values[number]:
+                self._noise = max(self._noise, abs(float(values[earliest] - values[number])))
+            elif earliest == number:
+                known = self.log.find(x)
+                purpose = None if known is None or known.action is None else known.action.purpose
+                new.append(Observation(told.U[i], float(told.log_l[i] + log_weights[i]), purpose))
+        self.log.append(told)  # what has been evaluated is safe from here on
+        self._points = np.concatenate([self._points, told.X])
+        self._base, self._log_l = base, values
+        if new:
+            self.strategy.tell(new)
         self._record()
 
     # -- results ------------------------------------------------------------------------------------------------------
@@ -361,7 +324,7 @@ class Integrator:
         if self.n_evals < self._next_record:
             return
         try:
-            estimate = estimate_of(self._model, noise=self._noise)
+            estimate = self.strategy.estimate(self._noise)
         except NumericalError:  # result() will say so; the values told are safe
             return
         if estimate is None:
@@ -369,7 +332,8 @@ class Integrator:
         self._next_record = self.n_evals + max(1, self.n_evals // 20)
         self._history.append(Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std))
 
-    def _progress(self, budget: int) -> Progress:
+    def progress(self, budget: int) -> Progress:
+        """What a callback is shown."""
         last = self._history[-1] if self._history else Record(0, 0.0, math.nan, math.nan)
         return Progress(self.n_evals, budget, self.seconds, last.log_z, last.log_z_std)
 
@@ -383,32 +347,20 @@ class Integrator:
             If nothing was told, or nothing but −inf: there is no number to give.
         """
         try:
-            model = concluded(self._model)
-            estimate = None if model is None else estimate_of(model, final=True, noise=self._noise)
+            found = self.strategy.conclude(self._log_l, self._noise) if self.n_evals else None
         except NumericalError as error:
             error.state = (self._points.copy(), self._log_l.copy())
             raise
-        if not self.n_evals:
-            raise NoMassFound(
-                "nothing was evaluated yet, so there is no estimate to give: evaluate by run(log_likelihood), or tell "
-                "values by tell(X, log_l), before result().",
-                (self._points.copy(), self._log_l.copy()),
-            )
-        if model is None or estimate is None:
-            raise NoMassFound(
-                f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
-                "was tried. Check it at a point that should be feasible, or narrow the prior.",
-                (self._points.copy(), self._log_l.copy()),
-            )
+        if found is None:
+            raise self._nothing_found()
+        estimate = found.estimate
         history = tuple(self._history)
         if history and history[-1].n_evals == self.n_evals:  # what follows was done with more care
             history = history[:-1]
         history += (Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std),)
-        posterior = posterior_of(model, self._chart, estimate)
-        remarks = Remarks(() if self._prior_fault is None else (self._prior_fault,))
-        remarks += remarks_on(model, estimate, posterior, self._log_l, self._noise, self._chart.names)
+        remarks = Remarks(() if self._prior_fault is None else (self._prior_fault,)) + found.remarks
         return Result(
-            method="adaptive" if self.settings.measure == "adaptive" else self.settings.method,
+            method="adaptive" if self.is_adaptive else self.settings.method,
             log_z=estimate.log_z,
             log_z_std=estimate.log_z_std,
             error_budget=estimate.error,
@@ -419,21 +371,36 @@ class Integrator:
             reason=reason,
             warnings=remarks.warnings,
             notes=(*self._notes, *remarks.notes),
-            names=self._chart.names,
+            names=self.chart.names,
             points=self._points.copy(),
             log_likelihoods=self._log_l.copy(),
             base_points=self._base.copy(),
             history=history,
-            fits=tuple(model.fits),
-            jitter=model.max_jitter,
+            fits=found.fits,
+            jitter=found.jitter,
             settings=self.settings,
-            posterior=posterior,
+            posterior=found.posterior,
             certificate=estimate.certificate,
-            searches=tuple(model.found.searches) if isinstance(model, AdaptiveModel) else (),
-            symmetries=symmetries_of(model, self._chart.names),
+            searches=found.searches,
+            symmetries=found.symmetries,
             prior=self.prior,
             reweigh=reweigh,
-            ledger=Ledger(self._origin, tuple(self._events)),
+            ledger=self.log.ledger,
+        )
+
+    def _nothing_found(self) -> NoMassFound:
+        """Why there is no estimate to give."""
+        state = (self._points.copy(), self._log_l.copy())
+        if not self.n_evals:
+            return NoMassFound(
+                "nothing was evaluated yet, so there is no estimate to give: evaluate by run(log_likelihood), or tell "
+                "values by tell(X, log_l), before result().",
+                state,
+            )
+        return NoMassFound(
+            f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
+            "was tried. Check it at a point that should be feasible, or narrow the prior.",
+            state,
         )
 
     # -- running ------------------------------------------------------------------------------------------------------
@@ -454,7 +421,8 @@ class Integrator:
 
         See :func:`wsabi.integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
         """
-        result = self._run(
+        result = run(
+            self,
             log_likelihood,
             budget=budget,
             max_seconds=max_seconds,
@@ -466,154 +434,6 @@ class Integrator:
         )
         announce(result.warnings)
         return result
-
-    def _run(
-        self,
-        log_likelihood: Callable[..., Any],
-        *,
-        budget: int | None,
-        max_seconds: float | None,
-        tol: float | None,
-        grad: Callable[..., Any] | None,
-        vectorized: bool,
-        batch: int,
-        callback: Callable[[Progress], object] | None,
-    ) -> Result:
-        """:meth:`run` without a word."""
-        total = self.n_evals + checked_budget(budget, self._usual_budget, max_seconds)
-        batch = whole_number("batch", batch)
-        tol = checked_tol(tol)
-        if isinstance(self._model, AdaptiveModel):
-            tol = DEFAULT_TOL if tol is None else tol
-            self._plan(min(total, self.n_evals + self._usual_budget) if budget is None else total, tol)
-            too_few = too_few_evaluations(self._chart.dim, total) if grad is None else None
-            if too_few is not None:
-                announce([too_few], stacklevel=4)
-        evaluate = evaluator(log_likelihood, self._chart, vectorized=vectorized)
-        deadline = Deadline(max_seconds)
-
-        def report() -> None:
-            if callback is not None:
-                callback(self._progress(total))
-            deadline.check()
-
-        slope = None if grad is None else self._slope(grad, evaluate, report, vectorized=vectorized)
-        reason: Reason = "budget"
-        next_check = 0  # evaluations from which on it is asked again whether the tolerance is reached
-        try:
-            while self.n_evals < total:
-                if isinstance(self._model, AdaptiveModel) and self.n_evals >= self._model.budget:
-                    # Only time limits the run: shares refer to the usual number of evaluations, again and again.
-                    self._plan(self.n_evals + self._usual_budget, tol or 0.0)
-                if slope is not None and self._climb(slope, total - self.n_evals):
-                    continue
-                if not self._step(evaluate, min(batch, total - self.n_evals)):
-                    reason = "interrupted"
-                    break
-                report()
-                if tol and self.n_evals >= next_check and self._settled(tol):
-                    # The last estimate is made with more care than those on the way, and its error bar is the one
-                    # that counts.
-                    result = self._result_within(tol)
-                    if result is not None:
-                        return result
-                    next_check = self.n_evals + max(1, self.n_evals // 20)
-        except TimeUp:
-            reason = "time"
-        except KeyboardInterrupt:
-            self._recover()
-            reason = "interrupted"
-        except LikelihoodError as error:
-            if np.any(np.isfinite(self._log_l)):
-                error.result = self.result(reason="error")
-            raise
-        if reason == "interrupted" and not np.any(np.isfinite(self._log_l)):
-            raise KeyboardInterrupt
-        return self.result(reason=reason)
-
-    def _result_within(self, tol: float) -> Result | None:
-        """The result, if its error bar is within ``tol``."""
-        try:
-            result = self.result(reason="tolerance")
-        except NumericalError:
-            return None
-        return result if result.log_z_std <= tol else None
-
-    def _step(self, evaluate: Callable[..., Array], n: int) -> bool:
-        """Ask for n points, evaluate and tell them; False if the likelihood was interrupted.
-
-        After a fault or an interrupt the values that were there already are told, and the other points come first in
-        the next step: a run that is resumed is the unbroken one.
-        """
-        X = self.ask(n)
-        U = self._to_base(X)
-        values = np.full(len(X), np.nan)
-        try:
-            evaluate(X, out=values)
-        except KeyboardInterrupt:
-            return False
-        finally:
-            done = values < np.inf  # neither NaN, which is also what was not reached, nor +inf
-            if np.any(done):
-                self.tell(X[done], values[done])
-            if not np.all(done):
-                self._postpone(X[~done], U[~done])
-        return True
-
-    def _slope(
-        self, grad: Callable[..., Any], evaluate: Callable[..., Array], report: Callable[[], None], *, vectorized: bool
-    ) -> Slope:
-        """From u (D,) to log ℓ and its gradient, in base coordinates; what has to be evaluated is told and reported."""
-        if self.settings.measure != "adaptive":
-            raise ValueError(
-                f'grad is of no use to measure="{self.settings.measure}", which does not look for the mass: leave grad '
-                'out, or take measure="adaptive".'
-            )
-
-        def value(u: Array) -> float:
-            known = self._seen.get(u.tobytes())
-            if known is None:
-                known = self.n_evals
-                X = self._chart.to_user(u[None, :]) + 0.0
-                values = evaluate(X)
-                self._pending[X[0].tobytes()] = u
-                self.tell(X, values)
-                report()
-            return float(self._log_l[known]) + float(self._chart.log_weight(u[None, :])[0])
-
-        return checked_slope(value, gradient_evaluator(grad, self._chart, vectorized=vectorized), self._chart)
-
-    def _climb(self, slope: Slope, left: int) -> bool:
-        """Let a search climb, if one is to; the gradients are kept in the ledger."""
-        begun = False
-
-        def recorded(u: Array) -> tuple[float, Array]:
-            nonlocal begun
-            if not begun:
-                self._events.append(Climbed(left))
-                begun = True
-            log_l, gradient = slope(u)
-            self._events.append(Sloped(log_l, gradient.copy()))
-            return log_l, gradient
-
-        return isinstance(self._model, AdaptiveModel) and self._model.climb(recorded, left)
-
-    def _settled(self, tol: float) -> bool:
-        """Whether the last two records claim less than ``tol`` and agree within it, past the first design.
-
-        One record is not enough: the claim of a young model, whose length-scales have just jumped, may be far off. Nor
-        is any claim of the adaptive model before check points and further looks have checked it.
-        """
-        if len(self._history) < 2 or self.n_evals < 4 * (self._chart.dim + 1):
-            return False
-        before, last = self._history[-2:]
-        if last.n_evals != self.n_evals:
-            return False
-        if isinstance(self._model, AdaptiveModel) and not self._model.is_checked:
-            return False
-        if int(np.sum(self._log_l > np.max(self._log_l) - 5.0)) <= self._chart.dim:  # the mass is hardly explored
-            return False
-        return max(before.log_z_std, last.log_z_std) < tol and abs(before.log_z - last.log_z) < tol
 
 
 def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExponential | None:

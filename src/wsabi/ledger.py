@@ -1,61 +1,42 @@
 """The ledger: everything that happened in a run, in order. The state of the run follows from it by replay.
 
-A run is deterministic given its first random state and its events, so an :class:`~wsabi.Integrator` that meets the same
-events again is in the same state, bit for bit on one machine. That is how `integrate(start=result)` goes on.
+A run is deterministic given its seed and its events: the random numbers of a point come from a stream of their own,
+keyed by the seed and the number of points asked for before. An :class:`~wsabi.Integrator` that meets the same events
+again is in the same state, bit for bit on one machine. That is how `integrate(start=result)` goes on, and how a journal
+is resumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
-from wsabi._core.types import Array, Seed, Streams, as_generator
+from wsabi._core.types import Array, Streams
 
 __all__ = [
-    "Asked", "Climbed", "Evaluation", "Event", "GivenUp", "Ledger", "Origin", "Planned", "Postponed", "Recovered",
-    "Reseeded", "Sloped", "Told",
+    "Action", "Asked", "Climbed", "Climbing", "Evaluation", "Event", "Failed", "GivenUp", "Ledger", "Logbook",
+    "Planned", "Postponed", "Purpose", "Reseeded", "Told",
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The random state in which a run began: that of its generator, and of the streams beside it."""
-
-    bit_generator: str
-    state: dict[str, Any] = field(repr=False)
-    entropy: tuple[int, ...] = field(repr=False)
-
-    @classmethod
-    def of(cls, seed: Seed) -> Origin:
-        """That of a seed, or of a generator as it is; the generator is moved on, so that the next run is another."""
-        rng = as_generator(seed)
-        bits = rng.bit_generator
-        origin = cls(type(bits).__name__, _copied(bits.state), Streams.of(rng).entropy)
-        if isinstance(seed, np.random.Generator):
-            moved = bits.jumped() if hasattr(bits, "jumped") else type(bits)(seed.integers(2**32, size=4).tolist())
-            bits.state = moved.state
-        return origin
-
-    def generator(self) -> np.random.Generator:
-        """A generator in that state."""
-        bits = getattr(np.random, self.bit_generator)()
-        bits.state = _copied(self.state)
-        return np.random.Generator(bits)
+class Purpose(Protocol):
+    """What an evaluation is for; it travels with the point, from the strategy that asked for it and back."""
 
     @property
-    def streams(self) -> Streams:
-        """The streams beside the generator."""
-        return Streams(self.entropy)
+    def label(self) -> str:
+        """In a word: "search 3", "refine", "check", "image"."""
+        ...
 
 
-def _copied(state: Any) -> Any:
-    """A bit generator's state, with its inner dicts and arrays copied."""
-    if isinstance(state, dict):
-        return {name: _copied(value) for name, value in state.items()}
-    return state.copy() if isinstance(state, np.ndarray) else state
+@dataclass(frozen=True)
+class Action:
+    """An evaluation to make: u (D,) in base coordinates, and what it is for."""
+
+    u: Array
+    purpose: Purpose
 
 
 @dataclass(frozen=True)
@@ -85,6 +66,15 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Failed:
+    """The evaluation at x (D,) failed for that reason, after so many seconds of the run."""
+
+    x: Array
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class GivenUp:
     """Points X (N, D) that had been asked for will not be told; all of them where X is None."""
 
@@ -93,83 +83,166 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class Postponed:
-    """Points X (N, D), U (N, D) that were asked for and not evaluated come first when points are next asked for."""
+    """Points X (N, D) that were asked for and not evaluated come first when points are next asked for."""
 
     X: Array
-    U: Array
+
+
+@dataclass(frozen=True)
+class Climbing:
+    """A climb by gradients evaluates at x (D,), u (D,) in base coordinates, on behalf of a search."""
+
+    x: Array
+    u: Array
 
 
 @dataclass(frozen=True)
 class Climbed:
-    """A search began to climb by gradients, with so many evaluations left."""
+    """A climb has ended: mode (D,) and inverse curvature (D, D) in base coordinates; None where it found no mode."""
 
-    left: int
-
-
-@dataclass(frozen=True)
-class Sloped:
-    """In a climb: log ℓ and its gradient (D,), in base coordinates, after what was told for them."""
-
-    log_l: float
-    gradient: Array
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """The engine was made whole again after an interrupt."""
+    mean: Array | None
+    cov: Array | None
 
 
 @dataclass(frozen=True)
 class Reseeded:
-    """The run went on with another generator."""
+    """The run went on with another seed."""
 
-    origin: Origin
+    origin: Streams
 
 
-Event = Planned | Asked | Told | GivenUp | Postponed | Climbed | Sloped | Recovered | Reseeded
+Event = Planned | Asked | Told | Failed | GivenUp | Postponed | Climbing | Climbed | Reseeded
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """One evaluation: x (D,) in the user's coordinates, what it was for, and log ℓ; None while it is not told.
 
-    ``asked`` and ``told`` are numbers of events; ``asked`` is None for a point that nobody had asked for.
+    ``asked`` and ``told`` are numbers of events; ``asked`` is None for a point that nobody had asked for. ``failure``
+    is the reason of the last failed attempt. ``action`` is what the strategy had asked for, while the run is alive.
     """
 
     x: Array
     purpose: str
-    log_l: float | None
-    asked: int | None
-    told: int | None
+    log_l: float | None = None
+    asked: int | None = None
+    told: int | None = None
+    failure: str | None = None
+    u: Array | None = field(default=None, repr=False)
+    action: Action | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Where a run began, and its events in order."""
+    """The seed of a run, and its events in order."""
 
-    origin: Origin
+    origin: Streams
     events: tuple[Event, ...] = field(repr=False)
 
     @property
     def evaluations(self) -> list[Evaluation]:
         """Every evaluation, told or under way, in the order in which they were first met."""
-        found: dict[bytes, Evaluation] = {}
-        for number, event in enumerate(self.events):
-            for key, evaluation in _met(event, number, found):
-                found[key] = evaluation
-        return list(found.values())
+        return list(Logbook(self.origin, self.events).evaluations)
 
 
-def _met(event: Event, number: int, known: dict[bytes, Evaluation]) -> Iterator[tuple[bytes, Evaluation]]:
-    """What an event says of evaluations, by the bytes of their points."""
-    if isinstance(event, Asked):
-        for x, purpose in zip(event.X, event.purposes, strict=True):
-            if x.tobytes() not in known:
-                yield x.tobytes(), Evaluation(x, purpose, None, number, None)
-    elif isinstance(event, Told):
-        for x, value in zip(event.X, event.log_l, strict=True):
-            before = known.get(x.tobytes())
-            if before is None:
-                yield x.tobytes(), Evaluation(x, "told", float(value), None, number)
-            elif before.told is None:
-                yield x.tobytes(), Evaluation(x, before.purpose, float(value), before.asked, number)
+class Logbook:
+    """A ledger that grows: events so far, and the evaluations that follow from them, by their points.
+
+    This is the one place where a point is recognised by its coordinates.
+    """
+
+    def __init__(self, origin: Streams, events: Iterable[Event] = ()) -> None:
+        self.origin = origin
+        self.events: list[Event] = []
+        self.n_asked = 0  # evaluations that were ever asked for, each counted once
+        self._by_point: dict[bytes, Evaluation] = {}
+        self._waiting: dict[bytes, None] = {}  # asked for and neither told nor given up, in order
+        self._first: list[bytes] = []  # postponed: first to be given out again
+        for event in events:
+            self.append(event)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has happened so far, for a result."""
+        return Ledger(self.origin, tuple(self.events))
+
+    @property
+    def evaluations(self) -> Iterable[Evaluation]:
+        """Every evaluation, in the order in which they were first met."""
+        return self._by_point.values()
+
+    @property
+    def pending(self) -> list[Evaluation]:
+        """Evaluations that are under way, in the order in which they were asked for."""
+        return [self._by_point[key] for key in self._waiting]
+
+    @property
+    def postponed(self) -> list[Evaluation]:
+        """Evaluations that come first when points are next asked for."""
+        return [self._by_point[key] for key in self._first]
+
+    def find(self, x: Array) -> Evaluation | None:
+        """The evaluation at x (D,), or None."""
+        return self._by_point.get(x.tobytes())
+
+    def append(self, event: Event, actions: Sequence[Action | None] | None = None) -> None:
+        """Let an event happen; ``actions`` are those behind the points of an :class:`Asked` or :class:`Climbing`."""
+        number = len(self.events)
+        if isinstance(event, Asked):
+            behind = [None] * len(event.X) if actions is None else actions
+            for x, purpose, action in zip(event.X, event.purposes, behind, strict=True):
+                self._ask(x, purpose, action, number)
+        elif isinstance(event, Climbing):
+            action = actions[0] if actions else None
+            self._ask(event.x, "search" if action is None else action.purpose.label, action, number)
+        elif isinstance(event, Told):
+            for x, u, value in zip(event.X, event.U, event.log_l, strict=True):
+                self._tell(x, u, float(value), number)
+        elif isinstance(event, Failed):
+            known = self.find(event.x)
+            if known is not None:
+                self._by_point[event.x.tobytes()] = replace(known, failure=event.reason)
+        elif isinstance(event, GivenUp):
+            for key in list(self._waiting) if event.X is None else [x.tobytes() for x in event.X]:
+                self._waiting.pop(key, None)
+        elif isinstance(event, Postponed):
+            keys = [x.tobytes() for x in event.X]
+            for key in keys:
+                self._waiting.pop(key, None)
+            self._first[:0] = keys
+        self.events.append(event)
+
+    def _ask(self, x: Array, purpose: str, action: Action | None, number: int) -> None:
+        key = x.tobytes()
+        known = self._by_point.get(key)
+        if known is None:
+            u = None if action is None else action.u
+            self._by_point[key] = Evaluation(x, purpose, asked=number, u=u, action=action)
+            self.n_asked += 1
+        if key in self._first:
+            self._first.remove(key)
+        self._waiting[key] = None
+
+    def _tell(self, x: Array, u: Array, value: float, number: int) -> None:
+        key = x.tobytes()
+        known = self._by_point.get(key)
+        if known is None:
+            known = Evaluation(x, "told", asked=None)
+        if known.told is None:
+            self._by_point[key] = replace(known, log_l=value, told=number, u=u)
+        self._waiting.pop(key, None)
+        if key in self._first:
+            self._first.remove(key)
+
+
+def seeded(origin: Streams, events: Iterable[Event]) -> Streams:
+    """What the random numbers of the next event come from: the last seed that the run went on with."""
+    for event in events:
+        if isinstance(event, Reseeded):
+            origin = event.origin
+    return origin
+
+
+def stacked(points: Sequence[Array], dim: int) -> Array:
+    """Points (D,) as rows of one array, (n, D), for none of them too."""
+    return np.array(points, dtype=np.float64).reshape(-1, dim)

@@ -1,15 +1,27 @@
-"""A run: how far it may go, checked at the door, and what a callback sees of it."""
+"""A run: budget, clock, tolerance and Ctrl-C, round one integrator."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsabi._core.checks import whole_number
+from wsabi._core.types import Array
+from wsabi.adaptive.search.ascent import Slope, climb
 from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, n_coefficients
+from wsabi.errors import LikelihoodError, NumericalError, announce
+from wsabi.likelihood import checked_slope, evaluator, gradient_evaluator
+from wsabi.report.estimate import NEAR
+from wsabi.result import Reason, Result
+
+if TYPE_CHECKING:
+    from wsabi.integrator import Integrator
+    from wsabi.strategies.protocol import Climb
 
 __all__ = [
     "DEFAULT_TOL",
@@ -19,6 +31,7 @@ __all__ = [
     "checked_budget",
     "checked_tol",
     "default_budget",
+    "run",
     "too_few_evaluations",
 ]
 
@@ -95,3 +108,176 @@ def checked_budget(budget: float | None, default: int, max_seconds: float | None
     if budget is None:
         return default if max_seconds is None else 2**31
     return whole_number("budget", budget, wanted="whole number of evaluations")
+
+
+def run(
+    integrator: Integrator,
+    log_likelihood: Callable[..., Any],
+    *,
+    budget: int | None,
+    max_seconds: float | None,
+    tol: float | None,
+    grad: Callable[..., Any] | None,
+    vectorized: bool,
+    batch: int,
+    callback: Callable[[Progress], object] | None,
+) -> Result:
+    """Evaluate ``log_likelihood`` where an integrator asks, until budget, clock, tolerance or Ctrl-C end the run.
+
+    See :func:`wsabi.integrate` for the parameters.
+    """
+    total = integrator.n_evals + checked_budget(budget, integrator.usual_budget, max_seconds)
+    batch = whole_number("batch", batch)
+    tol = checked_tol(tol)
+    if integrator.is_adaptive:
+        tol = DEFAULT_TOL if tol is None else tol
+        usual = min(total, integrator.n_evals + integrator.usual_budget)
+        integrator.plan(usual if budget is None else total, tol)
+        too_few = too_few_evaluations(integrator.chart.dim, total) if grad is None else None
+        if too_few is not None:
+            announce([too_few], stacklevel=4)
+    evaluate = evaluator(log_likelihood, integrator.chart, vectorized=vectorized)
+    deadline = Deadline(max_seconds)
+
+    def report() -> None:
+        if callback is not None:
+            callback(integrator.progress(total))
+        deadline.check()
+
+    climber = None if grad is None else _Climber(integrator, grad, evaluate, report, vectorized=vectorized)
+    reason: Reason = "budget"
+    next_check = 0  # evaluations from which on it is asked again whether the tolerance is reached
+    try:
+        while integrator.n_evals < total:
+            if integrator.n_evals >= integrator.strategy.budget:
+                # Only time limits the run: shares refer to the usual number of evaluations, again and again.
+                integrator.plan(integrator.n_evals + integrator.usual_budget, tol or 0.0)
+            if climber is not None and climber.climbs(total - integrator.n_evals):
+                continue
+            if not _step(integrator, evaluate, min(batch, total - integrator.n_evals)):
+                reason = "interrupted"
+                break
+            report()
+            if tol and integrator.n_evals >= next_check and _is_settled(integrator, tol):
+                # The last estimate is made with more care than those on the way: its error bar is the one that counts.
+                result = _result_within(integrator, tol)
+                if result is not None:
+                    return result
+                next_check = integrator.n_evals + max(1, integrator.n_evals // 20)
+    except TimeUp:
+        reason = "time"
+    except KeyboardInterrupt:
+        integrator.recover()
+        reason = "interrupted"
+    except LikelihoodError as error:
+        if np.any(np.isfinite(integrator.log_likelihoods)):
+            error.result = integrator.result(reason="error")
+        raise
+    if reason == "interrupted" and not np.any(np.isfinite(integrator.log_likelihoods)):
+        raise KeyboardInterrupt
+    return integrator.result(reason=reason)
+
+
+def _is_settled(integrator: Integrator, tol: float) -> bool:
+    """Whether the last two records are within ``tol`` and agree within it, past the first design.
+
+    One record is not enough: the error bar of a young model, whose length-scales have just jumped, may be far too
+    small. Nor is any error bar that the strategy has not checked.
+    """
+    history, log_l, dim = integrator.history, integrator.log_likelihoods, integrator.chart.dim
+    if len(history) < 2 or integrator.n_evals < 4 * (dim + 1):
+        return False
+    before, last = history[-2:]
+    if last.n_evals != integrator.n_evals or not integrator.strategy.is_checked:
+        return False
+    if int(np.sum(log_l > np.max(log_l) - NEAR)) <= dim:  # the mode is hardly explored
+        return False
+    return max(before.log_z_std, last.log_z_std) < tol and abs(before.log_z - last.log_z) < tol
+
+
+def _result_within(integrator: Integrator, tol: float) -> Result | None:
+    """The result, if its error bar is within ``tol``."""
+    try:
+        result = integrator.result(reason="tolerance")
+    except NumericalError:
+        return None
+    return result if result.log_z_std <= tol else None
+
+
+def _step(integrator: Integrator, evaluate: Callable[..., Array], n: int) -> bool:
+    """Ask for n points, evaluate and tell them; False if the likelihood was interrupted.
+
+    After a fault or an interrupt the values that were there already are told, and the other points come first in the
+    next step: a run that is resumed is the unbroken one.
+    """
+    X = integrator.ask(n)
+    values = np.full(len(X), np.nan)
+    try:
+        evaluate(X, out=values)
+    except KeyboardInterrupt:
+        return False
+    finally:
+        done = values < np.inf  # neither NaN, which is also what was not reached, nor +inf
+        if np.any(done):
+            integrator.tell(X[done], values[done])
+        if not np.all(done):
+            integrator.postpone(X[~done])
+    return True
+
+
+class _Climber:
+    """Climbs by gradients on behalf of an integrator's searches.
+
+    Parameters
+    ----------
+    evaluate, report : what makes an evaluation, and what is called after each.
+    """
+
+    def __init__(
+        self,
+        integrator: Integrator,
+        grad: Callable[..., Any],
+        evaluate: Callable[..., Array],
+        report: Callable[[], None],
+        *,
+        vectorized: bool,
+    ) -> None:
+        if not integrator.is_adaptive:
+            raise ValueError(
+                f'grad is of no use to measure="{integrator.settings.measure}", which does not look for the mass: '
+                'leave grad out, or take measure="adaptive".'
+            )
+        self._integrator = integrator
+        self._evaluate = evaluate
+        self._report = report
+        gradient = gradient_evaluator(grad, integrator.chart, vectorized=vectorized)
+        self._wanted: Climb | None = None  # the climb under way
+        self._slope: Slope = checked_slope(self._value, gradient, integrator.chart)
+
+    def climbs(self, left: int) -> bool:
+        """Climb if a search wants to, with ``left`` evaluations left; whether it did."""
+        integrator = self._integrator
+        wanted = integrator.strategy.wanted_climb(left)
+        if wanted is None:
+            return False
+        self._wanted = wanted
+        integrator.end_climb(climb(self._slope, integrator.chart.measure, wanted.start, wanted.limit))
+        return True
+
+    def _value(self, u: Array) -> float:
+        """log ℓ at u (D,) in base coordinates, the weight of a ``LogDensity`` included; told where it is new."""
+        integrator = self._integrator
+        value = integrator.value_at(u)
+        if value is None and self._wanted is not None:
+            X = integrator.begin_climb_step(self._wanted, u)[None, :]
+            try:
+                values = self._evaluate(X)
+            except BaseException:
+                integrator.forget(X)
+                raise
+            integrator.tell(X, values)
+            self._report()
+            value = float(values[0])
+        if value is None:
+            raise NumericalError("an evaluation was asked for outside a climb.")
+        return value + float(integrator.chart.log_weight(u[None, :])[0])

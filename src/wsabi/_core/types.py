@@ -26,21 +26,18 @@ def as_generator(rng: Seed) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Streams:
-    """Independent random streams by number, the same whenever they are asked for: children of one generator's seed.
+    """Independent random streams by number, the same whenever they are asked for: children of one seed.
 
-    What is asked for between two points, an estimate or a posterior, draws from a stream of its own and so does not
-    change the points that follow; and two runs of different seeds share none.
+    What is drawn for one event of a run, an estimate or a posterior, comes from a stream of its own, and so does not
+    change what is drawn for others; and two runs of different seeds share none.
     """
 
     entropy: tuple[int, ...]
 
     @classmethod
-    def of(cls, rng: np.random.Generator) -> Streams:
-        """Streams of a generator, whose own stream is left as it is where its seed is known."""
-        seed = getattr(rng.bit_generator, "seed_seq", None)
-        if isinstance(seed, np.random.SeedSequence):
-            return cls(tuple(int(word) for word in seed.spawn(1)[0].generate_state(4)))
-        return cls(tuple(int(word) for word in rng.integers(2**32, size=4)))
+    def of(cls, seed: Seed) -> Streams:
+        """Streams of a seed; four words are drawn from a generator, so that its next run is another."""
+        return cls(tuple(int(word) for word in as_generator(seed).integers(2**32, size=4)))
 
     def stream(self, *numbers: int) -> np.random.Generator:
         """The stream of these numbers."""

@@ -24,7 +24,6 @@ from wsabi.adaptive.check.proposal import Proposal, log_mixture
 from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.regions import Regions, carried_lengthscales, ground_of
 from wsabi.adaptive.search.anneal import Explorer
-from wsabi.adaptive.search.ascent import Slope
 from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.leads import Lead, Searched, unaccounted
 from wsabi.adaptive.search.search import Search
@@ -78,7 +77,7 @@ class AdaptiveModel:
         self.measure = measure
         self.settings = settings
         self.rng = rng
-        self.streams = Streams.of(rng) if streams is None else streams
+        self.streams = Streams(tuple(int(word) for word in rng.integers(2**32, size=4))) if streams is None else streams
         self.tol = 0.0
         self.data = Evaluations(measure)
         kinds = [0] * measure.dim if kinds is None else kinds
@@ -330,10 +329,6 @@ class AdaptiveModel:
     def _is_outdated(self) -> bool:
         """Whether the models are of other regions than those known by now."""
         return self.regions is None or self.regions.explorers != self.found.explorers
-
-    def climb(self, slope: Slope, left: int) -> bool:
-        """Let the look under way climb by gradients, see :meth:`Lookout.climb`; ``slope`` tells this model."""
-        return self.lookout.climb(slope, left)
 
     def _is_settled(self) -> bool:
         """Whether another look does more good; asked as the data grow by 5 %.

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.adaptive.evaluations import Evaluations
-from wsabi.adaptive.search.ascent import Slope, Summit, climb
+from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.search.known_regions import MORE_OF_THE_SAME, NEGLIGIBLE, KnownRegions
 from wsabi.adaptive.search.search import Search, look_limit
 from wsabi.adaptive.surrogate.frame import Frame
@@ -116,35 +116,40 @@ class Lookout:
         self.data.ask(x, len(self.found.searches))
         return x
 
-    def climb(self, slope: Slope, left: int) -> bool:
-        """Let the look under way climb by gradients, if its design is told and it has not; whether it did.
+    def wanted_climb(self, left: int) -> tuple[Array, int] | None:
+        """Where the search under way is to begin to climb by gradients, and with how many; None where it is not.
 
-        ``slope`` evaluates, and tells what it found, before it returns; that takes one evaluation, or two where the
-        gradient is checked. There are ``left`` of them. A climb broken off by an error of ``slope`` is begun again,
-        from the best point by then.
+        It does once its design is told, if it has not climbed yet. There are ``left`` evaluations left; a gradient
+        takes one, or two where it is checked.
         """
         search = self.search
         if search is None or search.has_begun or search.design or self._n_own < search.n_handed:
-            return False
+            return None
         X, log_l = self._own(search)
         limit = min(look_limit(self.measure.dim), left) // 2
         if limit < 1 or not np.any(np.isfinite(log_l)):
-            return False
-        start = X[int(np.argmax(log_l + self.measure.log_pdf(X)))]
-        number, before = len(self.found.searches), len(self.data)
-        try:
-            summit = climb(slope, self.measure, start, limit)
-        finally:  # all that was told on the way is the look's own
-            self.data.asked_by[before:] = number
-            search.n_handed = self._n_own
+            return None
+        return X[int(np.argmax(log_l + self.measure.log_pdf(X)))], limit
+
+    def expect_climb_point(self, x: Array) -> None:
+        """Take note that a climb is about to evaluate x (D,): it is the search's own."""
+        self.data.ask(x, len(self.found.searches))
+
+    def climbed(self, summit: Summit | None) -> None:
+        """Let the search under way go on from a mode that was climbed; from its points, where none was found."""
+        search = self.search
+        if search is None:
+            return
+        search.n_handed = self._n_own
         search.climbed = True
         if summit is not None:
-            with contextlib.suppress(NumericalError):  # a ridge too thin for numbers: the look goes on from its points
+            with contextlib.suppress(
+                NumericalError
+            ):  # a ridge too thin for numbers: the search goes on from its points
                 search.start_from(summit, self.rng)
                 # The curvature has as many numbers as the surrogate would need evaluations to learn it.
                 if self.measure.dim > MANY_DIMENSIONS:
                     search.explorer.summit = search.explorer.frame
-        return True
 
     @property
     def has_met_more(self) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +11,13 @@ from wsabi._core.types import Array
 from wsabi.adaptive.check.combine import FINAL, INTERIM
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import NumericalError
-from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Certificate, ErrorBudget, ModelBelief
 
-__all__ = ["NEAR", "Estimate", "Model", "concluded", "estimate_of", "posterior_of", "symmetries_of"]
+__all__ = ["NEAR", "Estimate", "adaptive_estimate", "adaptive_posterior", "plain_estimate"]
 
-Model = AdaptiveModel | SequentialModel
 NEAR = 5.0  # nats below the highest log ℓ: points that far down carry less than a hundredth of its density
 
 
@@ -40,28 +36,23 @@ class Estimate:
         return self.error.total
 
 
-def concluded(model: Model) -> Model | None:
-    """A model with an estimate, the given one left as it is; None where every value is −inf.
+def plain_estimate(model: SequentialModel, *, unchecked: bool = False) -> Estimate | None:
+    """The closed form under the prior, or None while every value is −inf.
 
-    An adaptive model learns a last time in a copy, in which it is concluded if it is still looking; one with too few
-    data to have looked at all gives way to plain WSABI under the prior.
+    ``unchecked`` where it stands in for the adaptive engine: too little was told to search for modes, and nothing
+    checks the model. As many values drawn at random would know Z to no better than 1/√N nats, which is added.
     """
-    if not np.any(np.isfinite(model.log_l)):
+    belief = model.belief()
+    if belief is None:
         return None
-    if isinstance(model, SequentialModel):
-        return model
-    if model.regions is None or model.has_news:
-        model = copy.deepcopy(model)
-        model.conclude()
-    if model.regions is not None:
-        return model.relearnt()
-    plain = SequentialModel(model.measure, model.settings, model.rng, with_design=False)
-    plain.observe(model.X, model.log_l + model.offset)
-    return plain
+    statistical = belief.log_z_std
+    if unchecked:
+        statistical = math.hypot(statistical, 1.0 / math.sqrt(np.isfinite(model.log_l).sum()))
+    return Estimate(belief.log_mean, ErrorBudget(statistical), belief, None)
 
 
-def estimate_of(model: Model, *, final: bool = False, noise: float = 0.0) -> Estimate | None:
-    """The estimate of log Z, or None where the model has none yet.
+def adaptive_estimate(model: AdaptiveModel, *, final: bool = False, noise: float = 0.0) -> Estimate | None:
+    """The combined estimate of log Z, or None while no region is known.
 
     This is the one place where the error bar is put together.
 
@@ -75,16 +66,6 @@ def estimate_of(model: Model, *, final: bool = False, noise: float = 0.0) -> Est
     NumericalError
         If the models, or their check, have failed.
     """
-    if isinstance(model, SequentialModel):
-        belief = model.belief()
-        if belief is None:
-            return None
-        statistical = belief.log_z_std
-        if model.settings.measure == "adaptive":
-            # Too little was told to search for modes, and nothing checks the model: as many values drawn at random
-            # would know Z to no better than this.
-            statistical = math.hypot(statistical, 1.0 / math.sqrt(np.isfinite(model.log_l).sum()))
-        return Estimate(belief.log_mean, ErrorBudget(statistical), belief, None)
     certificate = model.estimate(FINAL if final else INTERIM)
     if certificate is None:
         return None
@@ -109,34 +90,11 @@ def _noise_of_mean(log_l: Array, noise: float) -> float:
     return noise / math.sqrt(2.0 * max(1, int(np.sum(log_l > np.max(log_l) - NEAR))))
 
 
-def posterior_of(model: Model, chart: Chart, estimate: Estimate) -> Posterior | WeightedSamples:
-    """ℓπ/Z in the user's coordinates: in closed form under the prior as measure, by weighted draws otherwise."""
-    if isinstance(model, AdaptiveModel):
-        if estimate.certificate is None:
-            raise NumericalError("there is no estimate to draw a posterior from.")
-        U, log_weights = model.posterior_draws(4000, estimate.certificate)
-        return WeightedSamples.from_log_weights(
-            chart.to_user(U),
-            log_weights,
-            chart.names,
-            keyed=chart.keyed,
-            groups=chart.groups,
-            support=chart.support,
-        )
-    if model.gp is None:
-        raise NumericalError("the model holds no finite value.")
-    return Posterior.from_gp(
-        model.gp,
-        alpha=model.alpha,
-        method=model.settings.method,
-        measure=model.measure,
-        chart=chart,
-        log_l_max=model.log_l_max,
-        log_z=estimate.model.log_mean,
+def adaptive_posterior(model: AdaptiveModel, chart: Chart, estimate: Estimate) -> WeightedSamples:
+    """ℓπ/Z in the user's coordinates, by weighted draws."""
+    if estimate.certificate is None:
+        raise NumericalError("there is no estimate to draw a posterior from.")
+    U, log_weights = model.posterior_draws(4000, estimate.certificate)
+    return WeightedSamples.from_log_weights(
+        chart.to_user(U), log_weights, chart.names, keyed=chart.keyed, groups=chart.groups, support=chart.support
     )
-
-
-def symmetries_of(model: Model, names: Sequence[str]) -> tuple[str, ...]:
-    """Ways in which parameters can be exchanged or reversed, with their D names."""
-    known = model.found.all_symmetries if isinstance(model, AdaptiveModel) else []
-    return tuple(symmetry.described(names) for symmetry in known)

@@ -18,12 +18,11 @@ from wsabi.adaptive.check.combine import MAX_TAIL, MIN_POINTS
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.gp.fit import LOG_BOUND
 from wsabi.likelihood import likelihood_hint
-from wsabi.posterior.closed_form import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.quadrature.wsabi import SequentialModel
-from wsabi.report.estimate import NEAR, Estimate, Model
+from wsabi.report.estimate import NEAR, Estimate
 
-__all__ = ["Remarks", "remarks_on"]
+__all__ = ["Remarks", "remarks_on_adaptive", "remarks_on_plain"]
 
 WIDE = 1.0  # nats: an evidence known to no better than a factor of e decides between no two models
 FEW_DRAWS = 100.0  # effective draws: with fewer a posterior mean is known to no better than a tenth of its sd
@@ -42,15 +41,26 @@ class Remarks:
         return Remarks(self.warnings + other.warnings, self.notes + other.notes)
 
 
-def remarks_on(
-    model: Model,
+def remarks_on_plain(
+    model: SequentialModel, estimate: Estimate, log_l: Array, noise: float, *, unchecked: bool = False
+) -> Remarks:
+    """All that is to be said of a result under the prior as measure; the arguments are as below.
+
+    ``unchecked`` where it stands in for the adaptive engine, because too little was told to search for modes.
+    """
+    remarks = _on_values(log_l, noise, model.measure.dim) + _on_numbers(model, estimate)
+    return remarks + Remarks((_too_few(model),)) if unchecked else remarks
+
+
+def remarks_on_adaptive(
+    model: AdaptiveModel,
     estimate: Estimate,
-    posterior: Posterior | WeightedSamples,
+    posterior: WeightedSamples,
     log_l: Array,
     noise: float,
     names: Sequence[str],
 ) -> Remarks:
-    """All that is to be said of a result.
+    """All that is to be said of a result of the adaptive engine.
 
     Parameters
     ----------
@@ -59,12 +69,8 @@ def remarks_on(
     names : of the D parameters.
     """
     remarks = _on_values(log_l, noise, model.measure.dim) + _on_numbers(model, estimate)
-    if isinstance(model, AdaptiveModel):
-        remarks += _on_searches(model) + _on_modes_left(model) + _on_feasibility(model)
-        remarks += _on_edges(model, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
-    elif model.settings.measure == "adaptive":
-        remarks += Remarks((_too_few(model),))
-    return remarks
+    remarks += _on_searches(model) + _on_modes_left(model) + _on_feasibility(model)
+    return remarks + _on_edges(model, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -92,7 +98,7 @@ def _on_values(log_l: Array, noise: float, dim: int) -> Remarks:
     return Remarks(tuple(warnings))
 
 
-def _on_numbers(model: Model, estimate: Estimate) -> Remarks:
+def _on_numbers(model: AdaptiveModel | SequentialModel, estimate: Estimate) -> Remarks:
     warnings, notes = [], []
     if not math.isfinite(estimate.log_z):
         warnings.append('The model\'s mean of Z is not positive, so log Z has no estimate. Use method="wsabi-l".')
@@ -264,8 +270,8 @@ def _on_check(estimate: Estimate) -> Remarks:
     return Remarks(tuple(warnings), tuple(notes))
 
 
-def _on_posterior(estimate: Estimate, posterior: Posterior | WeightedSamples) -> Remarks:
-    if isinstance(posterior, Posterior) or estimate.certificate is None:
+def _on_posterior(estimate: Estimate, posterior: WeightedSamples) -> Remarks:
+    if estimate.certificate is None:
         return Remarks()
     warnings, size = [], posterior.effective_sample_size
     if size < FEW_DRAWS:

@@ -1,0 +1,102 @@
+"""WSABI against the prior itself, as in the paper, as a strategy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from wsabi._core.types import Array
+from wsabi.adaptive.search.ascent import Summit
+from wsabi.errors import NumericalError
+from wsabi.gp.kernel import SquaredExponential
+from wsabi.ledger import Action
+from wsabi.posterior.closed_form import Posterior
+from wsabi.priors.chart import Chart
+from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.report.estimate import Estimate, plain_estimate
+from wsabi.report.warnings import remarks_on_plain
+from wsabi.settings import Settings
+from wsabi.strategies.protocol import Climb, Conclusion, Observation
+
+__all__ = ["PlainStrategy", "concluded_plain"]
+
+
+class Refinement:
+    """A point chosen by the acquisition, or of the first design."""
+
+    label = "refine"
+
+
+class PlainStrategy:
+    """One warped GP under the prior.
+
+    Parameters
+    ----------
+    chart : the prior and its coordinates.
+    kernel : fixed kernel in base coordinates, or None to learn it.
+    rng : what the first design is drawn from.
+    """
+
+    budget = math.inf
+    is_checked = True
+
+    def __init__(
+        self, chart: Chart, settings: Settings, rng: np.random.Generator, kernel: SquaredExponential | None = None
+    ) -> None:
+        self.chart = chart
+        self._rng = rng
+        self._model = SequentialModel(chart.measure, settings, rng, kernel)
+
+    def plan(self, budget: int, tol: float) -> None:
+        """Do nothing: this strategy does not plan."""
+
+    def ask(self, pending: Array, rng: np.random.Generator) -> Action:
+        """The next evaluation to make, given points (P, D) that are under way."""
+        self._rng.bit_generator.state = rng.bit_generator.state
+        return Action(self._model.propose(1, pending)[0], Refinement())
+
+    def tell(self, told: Sequence[Observation]) -> None:
+        """Take values."""
+        self._model.observe(np.array([one.u for one in told]), np.array([one.log_l for one in told]))
+
+    def wanted_climb(self, left: int) -> Climb | None:
+        """None: this strategy does not search for modes."""
+        return None
+
+    def climbed(self, summit: Summit | None, rng: np.random.Generator) -> None:
+        """Do nothing: there are no climbs."""
+
+    def estimate(self, noise: float) -> Estimate | None:
+        """The closed form, or None while every value is −inf."""
+        return plain_estimate(self._model)
+
+    def conclude(self, log_l: Array, noise: float) -> Conclusion | None:
+        """The last word; None where every value is −inf."""
+        return concluded_plain(self._model, self.chart, log_l, noise)
+
+
+def concluded_plain(
+    model: SequentialModel, chart: Chart, log_l: Array, noise: float, *, unchecked: bool = False
+) -> Conclusion | None:
+    """What one warped GP under the prior has to say at the end; None where every value is −inf.
+
+    ``unchecked`` where it stands in for the adaptive engine, because too little was told to search for modes.
+    """
+    estimate = plain_estimate(model, unchecked=unchecked)
+    if estimate is None:
+        return None
+    if model.gp is None:
+        raise NumericalError("the model holds no finite value.")
+    posterior = Posterior.from_gp(
+        model.gp,
+        alpha=model.alpha,
+        method=model.settings.method,
+        measure=model.measure,
+        chart=chart,
+        log_l_max=model.log_l_max,
+        log_z=estimate.model.log_mean,
+    )
+    remarks = remarks_on_plain(model, estimate, log_l, noise, unchecked=unchecked)
+    return Conclusion(estimate, posterior, remarks, tuple(model.fits), model.max_jitter)

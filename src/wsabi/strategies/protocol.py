@@ -1,0 +1,97 @@
+"""What the integrator asks of a strategy, in base coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from wsabi._core.types import Array
+from wsabi.gp.fit import FitRecord
+from wsabi.ledger import Action, Purpose
+from wsabi.report.estimate import Estimate
+from wsabi.report.warnings import Remarks
+from wsabi.result import SearchRecord
+
+if TYPE_CHECKING:
+    from wsabi.adaptive.search.ascent import Summit
+
+__all__ = ["Climb", "Conclusion", "Observation", "Strategy"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """log ℓ at u (D,), and what the evaluation was for; None where nobody had asked for it."""
+
+    u: Array
+    log_l: float
+    purpose: Purpose | None
+
+
+@dataclass(frozen=True)
+class Climb:
+    """A climb by gradients that a strategy wants: from ``start`` (D,), with at most so many gradients."""
+
+    start: Array
+    limit: int
+    purpose: Purpose
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """All that a strategy has to say at the end: the parts of a :class:`~wsabi.Result` that depend on it."""
+
+    estimate: Estimate
+    posterior: Any
+    remarks: Remarks
+    fits: tuple[FitRecord, ...] = ()
+    jitter: float = 0.0
+    searches: tuple[SearchRecord, ...] = ()
+    symmetries: tuple[str, ...] = ()
+
+
+class Strategy(Protocol):
+    """An algorithm at work: points out, values in, an estimate of Z whenever it is asked for."""
+
+    @property
+    def budget(self) -> float:
+        """Number of evaluations that the run is expected to reach; infinite where the strategy does not plan."""
+        ...
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the error bar may end a run: whatever the strategy does to check it has been done."""
+        ...
+
+    def plan(self, budget: int, tol: float) -> None:
+        """Set the number of evaluations that the run is expected to reach, and the error of log Z that will do."""
+        ...
+
+    def ask(self, pending: Array, rng: np.random.Generator) -> Action:
+        """The next evaluation to make, given points (P, D) that are under way."""
+        ...
+
+    def tell(self, told: Sequence[Observation]) -> None:
+        """Take values; no two points are the same, and none was told before."""
+        ...
+
+    def wanted_climb(self, left: int) -> Climb | None:
+        """The climb by gradients to make next, with ``left`` evaluations left; None where there is none to make."""
+        ...
+
+    def climbed(self, summit: Summit | None, rng: np.random.Generator) -> None:
+        """Take the end of the climb that was wanted: a mode and its curvature, or None where it found none."""
+        ...
+
+    def estimate(self, noise: float) -> Estimate | None:
+        """The estimate on the way, or None while there is none; ``noise`` is the spread of values at one point."""
+        ...
+
+    def conclude(self, log_l: Array, noise: float) -> Conclusion | None:
+        """The last word, with log ℓ (N,) as the user's function gave them; None where every value is −inf.
+
+        The strategy is left as it is, and can go on.
+        """
+        ...
