@@ -29,7 +29,7 @@ prior = wsabi.Gaussian(mean=np.zeros(DIM), cov=4.0)
 for name, grad in (("without grad", None), ("with grad", gradient)):
     result = wsabi.integrate(log_likelihood, prior, budget=500, rng=0, grad=grad)
     print(f"{name}: log Z = {result.log_z:.3f} ± {result.log_z_std:.3f} from {result.n_evals} evaluations; ", end="")
-    print(f"the first of {len(result.searches)} looks took {result.searches[0].n_evals} to find the mass")
+    print(f"the first of {len(result.searches)} searches took {result.searches[0].n_evals} to find the mode")
 
 # With thousands of evaluations, draws of a Student density that has the posterior's mode and curvature know Z to 0.01.
 mode = result.posterior.mean

@@ -5,7 +5,12 @@ The filter stands here and not in pyproject.toml, where pytest would import wsab
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Before numpy is loaded: tests call inner functions too, which do not hold the linear algebra to one thread themselves.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure(config: pytest.Config) -> None:

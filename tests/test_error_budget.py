@@ -39,7 +39,8 @@ def test_the_parts_that_matter_are_printed_the_largest_first() -> None:
 
 @pytest.mark.parametrize("settings", [wsabi.Settings(), wsabi.Settings(measure="prior"), wsabi.Settings.paper()])
 def test_a_result_has_the_budget_of_its_error_bar(settings: wsabi.Settings) -> None:
-    result = wsabi.integrate(log_l, PRIOR, budget=40, rng=0, settings=settings)
+    budget = 15 if settings.measure == "prior" else 40
+    result = wsabi.integrate(log_l, PRIOR, budget=budget, rng=0, settings=settings)
     assert result.error_budget.total == result.log_z_std
     assert f"± {result.log_z_std:.2g}: " in str(result)
     if settings.measure == "prior":

@@ -1,10 +1,11 @@
-"""Runs with the user's gradient: looks climb by it, budgets and clocks are kept, and every fault of it is named."""
+"""Runs with the user's gradient: searches climb by it, budgets and clocks are kept, and every fault of it is named."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import LikelihoodError
-from wsabi.ledger import Climbed, Told
+from wsabi.ledger import Climbed
 from wsabi.result import Result
 from wsabi.run import Progress
+from wsabi.strategies.adaptive import AdaptiveStrategy
 
 pytestmark = pytest.mark.sensitive
 
@@ -63,6 +64,12 @@ def run(budget: int = 60, **arguments: Any) -> Result:
     return wsabi.integrate(given.pop("log_likelihood", log_l), given.pop("prior", PRIOR), budget=budget, **given)
 
 
+@cache
+def a_run() -> Result:
+    """Sixty evaluations, with nothing special."""
+    return run()
+
+
 def failure(budget: int = 60, **arguments: Any) -> LikelihoodError:
     with pytest.raises(LikelihoodError) as caught:
         run(budget, **arguments)
@@ -75,7 +82,7 @@ def test_a_gradient_that_works_in_place_changes_nothing() -> None:
         x /= -(SDS**2)
         return x
 
-    assert_array_equal(run(grad=in_place).points, run().points)
+    assert_array_equal(run(grad=in_place).points, a_run().points)
     likelihood = Counter(log_l)
     error = failure(log_likelihood=likelihood, grad=lambda x: np.multiply(x, np.nan, out=x))
     assert error.point.tobytes() in likelihood.points
@@ -195,24 +202,23 @@ def narrow(dim: int, sd: float) -> tuple[Callable[[np.ndarray], float], Callable
     return lambda x: -0.5 * (x - mean) @ precision @ (x - mean), lambda x: -precision @ (x - mean), float(truth)
 
 
-def test_a_narrow_gaussian_in_ten_dimensions_is_found_sooner() -> None:
-    """A hundredth of the prior wide: the annealed search takes some 280 evaluations, with gradients it takes half of
-    that, however narrow the likelihood is.
+def test_a_narrow_gaussian_in_six_dimensions_is_found_sooner() -> None:
+    """However narrow the likelihood is: the annealed search takes longer the narrower it is, with gradients it takes
+    half of that, a hundredth of the prior wide or a two-thousandth.
 
-    The error is fixed by the seed; 0.01 is six of the standard deviations claimed and would see an eigenvalue of the
-    width wrong by 2 %.
+    The error is fixed by the seed; 0.01 would see an eigenvalue of the width wrong by 2 %.
     """
-    value, gradient, truth = narrow(10, 0.01)
-    prior = wsabi.Gaussian(np.zeros(10))
-    plain = wsabi.integrate(value, prior, budget=400, rng=0)
-    climbed = wsabi.integrate(value, prior, budget=400, rng=0, grad=gradient)
-    assert climbed.searches[0].outcome == "new region"
-    assert climbed.searches[0].n_evals < 0.7 * plain.searches[0].n_evals
-    assert abs(climbed.log_z - truth) < 0.01
-    value, gradient, truth = narrow(10, 0.0005)
-    narrower = wsabi.integrate(value, prior, budget=400, rng=0, grad=gradient)
-    assert abs(narrower.searches[0].n_evals - climbed.searches[0].n_evals) < 50
-    assert abs(narrower.log_z - truth) < 0.01
+    prior = wsabi.Gaussian(np.zeros(6))
+    climbs = []
+    for sd in (0.01, 0.0005):
+        value, gradient, truth = narrow(6, sd)
+        climbed = wsabi.integrate(value, prior, budget=120, rng=0, grad=gradient)
+        assert climbed.searches[0].outcome == "new region"
+        assert abs(climbed.log_z - truth) < 0.01
+        climbs.append(climbed.searches[0].n_evals)
+    plain = wsabi.integrate(value, prior, budget=200, rng=0)
+    assert climbs[1] < 0.7 * plain.searches[0].n_evals
+    assert abs(climbs[1] - climbs[0]) < 20
 
 
 @pytest.mark.parametrize("name", ["Uniform", "Independent", "LogDensity", "dict", "vectorized"])
@@ -222,7 +228,8 @@ def test_every_prior_climbs(name: str) -> None:
     marginals = [stats.gamma(2.0, scale=0.5), (0.0, 5.0)]
 
     def logpdf(x: np.ndarray) -> float:
-        return float(stats.norm(0.5, 0.7).logpdf(x[0]) + stats.gamma(3.0).logpdf(x[1]))
+        normal = -0.5 * ((x[0] - 0.5) / 0.7) ** 2 - math.log(0.7 * math.sqrt(2.0 * math.pi))
+        return float(normal + 2.0 * math.log(x[1]) - x[1] - math.log(2.0)) if x[1] > 0.0 else -math.inf
 
     priors: dict[str, Any] = {
         "Uniform": wsabi.Uniform([0.0, 0.0], [3.0, 5.0]),
@@ -241,7 +248,7 @@ def test_every_prior_climbs(name: str) -> None:
         return -0.5 * np.sum(((x - centre) / sds) ** 2, axis=-1)
 
     prior = priors[name]
-    result = wsabi.integrate(value, prior, budget=80, rng=0, grad=gradient, vectorized=name == "vectorized")
+    result = wsabi.integrate(value, prior, budget=50, rng=0, grad=gradient, vectorized=name == "vectorized")
     log_density = wsabi.priors.as_prior(prior).log_pdf(centre[None, :])[0]
     exact = log_density + math.log(2.0 * math.pi) + np.log(sds).sum()
     # The prior's curvature over the likelihood's width is 2e-3 at most.
@@ -251,12 +258,12 @@ def test_every_prior_climbs(name: str) -> None:
 def test_the_weight_of_a_density_is_climbed_too() -> None:
     """A flat likelihood under N(1, 0.05²), given by its log density: Z = 1, and all there is to climb is the weight."""
     density = wsabi.LogDensity(lambda x: float(stats.norm.logpdf(x, 1.0, 0.05).sum()), wsabi.Gaussian([0.0, 0.0]))
-    result = wsabi.integrate(lambda x: 0.0, density, budget=80, rng=0, grad=np.zeros_like)
+    result = wsabi.integrate(lambda x: 0.0, density, budget=60, rng=0, grad=np.zeros_like)
     assert abs(result.log_z) < 0.02
 
 
 def test_the_budget_is_kept_and_no_point_is_evaluated_twice() -> None:
-    for budget in (DESIGN + 1, DESIGN + 2, DESIGN + 3, DESIGN + 12, 45, 150):
+    for budget in (DESIGN + 1, DESIGN + 2, DESIGN + 3, DESIGN + 12, 45, 80):
         likelihood, gradient = Counter(log_l), Counter(grad)
         result = run(budget, log_likelihood=likelihood, grad=gradient)
         assert (result.n_evals, result.reason) == (budget, "budget")
@@ -279,34 +286,34 @@ def test_values_told_twice_do_not_stretch_the_budget() -> None:
     assert len(likelihood.points) == DESIGN + 4
 
 
-def test_the_look_counts_the_climb_and_loses_no_point_to_it() -> None:
-    """Design, climb and check are the look's own, and the explorer takes over without a draw of the prior between."""
+def test_the_search_counts_the_climb_and_loses_no_point_to_it() -> None:
+    """Design, climb and check are the search's own, and the explorer takes over without a draw of the prior between."""
     mine = wsabi.Integrator(PRIOR, rng=0)
-    result = mine.run(log_l, budget=150, grad=grad)
-    model = mine.strategy._model
-    assert isinstance(model, AdaptiveModel)
+    result = mine.run(log_l, budget=80, grad=grad)
+    assert isinstance(mine.strategy, AdaptiveStrategy)
     assert result.searches[0].outcome == "new region"
-    assert np.all((model.data.asked_by == 0) == (np.arange(result.n_evals) < result.searches[0].n_evals))
+    n_first = result.searches[0].n_evals
+    assert_array_equal(mine.strategy.state.data.searched_by == 0, np.arange(result.n_evals) < n_first)
     climb_end = int(np.argmax(np.linalg.norm((result.points - CENTRE) / SDS, axis=1)[DESIGN:] < 1.0)) + DESIGN
-    after = result.points[climb_end : result.searches[0].n_evals]
+    after = result.points[climb_end:n_first]
     assert np.linalg.norm((after - CENTRE) / SDS, axis=1).max() < 12.0  # the prior is 20 sds wide along an axis
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
-    a, b = run(80), run(80)
+    a, b = a_run(), run()
     assert_array_equal(a.points, b.points)
     assert (a.log_z, a.log_z_std, a.searches) == (b.log_z, b.log_z_std, b.searches)
-    assert not np.array_equal(a.points, run(80, rng=1).points)
+    assert not np.array_equal(a.points, run(rng=1).points)
 
 
 @pytest.mark.parametrize("n_before", [1, 5, 12])
 def test_an_interrupt_during_a_climb_returns_what_there_is(n_before: int) -> None:
     mine = wsabi.Integrator(PRIOR, rng=0)
     likelihood = Counter(log_l, limit=DESIGN + n_before, then=interrupt)
-    result = mine.run(likelihood, budget=150, grad=grad)
+    result = mine.run(likelihood, budget=70, grad=grad)
     assert (result.reason, result.n_evals) == ("interrupted", DESIGN + n_before - 1)
     assert_array_equal([log_l(x) for x in result.points], result.log_likelihoods)
-    resumed = mine.run(log_l, budget=150, grad=grad)
+    resumed = mine.run(log_l, budget=60, grad=grad)
     assert abs(resumed.log_z - TRUTH) < 0.02
     assert len(np.unique(resumed.points, axis=0)) == resumed.n_evals
 
@@ -316,25 +323,33 @@ def test_a_run_that_ends_between_the_climb_and_the_first_surrogate_covers_and_wa
     """In ten dimensions twelve draws follow a climb; after six of them q is still too hot to be a posterior."""
     narrow_l, narrow_grad, truth = narrow(10, 0.03)
     integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(10)), rng=seed)
-    unbroken = integrator.run(narrow_l, budget=200, tol=0, grad=narrow_grad).ledger
-    assert unbroken is not None
-    end = next(i for i, event in enumerate(unbroken.events) if isinstance(event, Climbed))
-    n = sum(len(event.X) for event in unbroken.events[:end] if isinstance(event, Told)) + 6
-    stopped = Counter(narrow_l, limit=n + 1, then=interrupt)
-    result = wsabi.integrate(stopped, wsabi.Gaussian(np.zeros(10)), budget=200, rng=seed, tol=0, grad=narrow_grad)
+    climbs: list[int] = []
+
+    def stop(progress: Progress) -> None:
+        if any(isinstance(event, Climbed) for event in integrator.log.events):
+            climbs.append(progress.n_evals)
+            if len(climbs) == 6:
+                raise KeyboardInterrupt
+
+    result = integrator.run(narrow_l, budget=200, tol=0, grad=narrow_grad, callback=stop)
     assert result.reason == "interrupted"
-    assert result.n_evals == n
+    assert result.n_evals == climbs[-1] == climbs[0] + 5
     assert abs(result.log_z - truth) < 3.0 * result.log_z_std
     assert any("still climbing" in text for text in result.warnings)
 
 
-def test_a_look_that_began_without_a_gradient_goes_on_without_it() -> None:
+def test_a_search_that_began_without_a_gradient_goes_on_without_it() -> None:
     """Its explorer is on its way; a new q under an old surrogate was two thousand nats off."""
-    narrow_l, narrow_grad, truth = narrow(10, 0.03)
-    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(10)), rng=0)
-    integrator.run(narrow_l, budget=100, tol=0)
-    result = integrator.run(narrow_l, budget=140, tol=0, grad=narrow_grad)
-    assert abs(result.log_z - truth) < max(3.0 * result.log_z_std, 0.5)
+    narrow_l, narrow_grad, truth = narrow(6, 0.03)
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(6)), rng=0)
+    first = integrator.run(Counter(narrow_l, limit=31, then=interrupt), budget=110, tol=0)
+    assert (first.reason, first.n_evals) == ("interrupted", 30)
+    gradient = Counter(narrow_grad)
+    result = integrator.run(narrow_l, budget=80, tol=0, grad=gradient)
+    n_first = result.searches[0].n_evals
+    assert n_first > 30
+    assert not {x.tobytes() for x in result.points[:n_first]} & set(gradient.points)
+    assert abs(result.log_z - truth) < 0.5
 
 
 def test_a_ridge_too_thin_for_numbers_does_not_end_the_run() -> None:
@@ -365,9 +380,9 @@ def test_single_precision_far_from_zero_is_not_taken_for_a_wrong_gradient() -> N
 def test_after_a_fault_the_climb_is_made_again() -> None:
     mine = wsabi.Integrator(PRIOR, rng=0)
     with pytest.raises(LikelihoodError):
-        mine.run(log_l, budget=100, grad=lambda x: -grad(x))
+        mine.run(log_l, budget=60, grad=lambda x: -grad(x))
     gradient = Counter(grad)
-    assert abs(mine.run(log_l, budget=100, grad=gradient).log_z - TRUTH) < 0.02
+    assert abs(mine.run(log_l, budget=60, grad=gradient).log_z - TRUTH) < 0.02
     assert len(gradient.points) > DIM
 
 
@@ -384,24 +399,24 @@ def test_time_is_kept_during_a_climb() -> None:
 
 def test_the_callback_sees_every_evaluation_of_a_climb() -> None:
     seen: list[Progress] = []
-    run(60, callback=seen.append)
-    assert [state.n_evals for state in seen] == list(range(1, 61))
+    run(40, callback=seen.append)
+    assert [state.n_evals for state in seen] == list(range(1, 41))
 
 
 def test_an_infeasible_region_is_no_obstacle() -> None:
     """ℓ = 0 for x₀ < 0.5, two thirds of the prior; the edge is ten sds from the mode."""
     likelihood = Counter(lambda x: log_l(x) if x[0] >= 0.5 else -math.inf)
-    result = run(150, log_likelihood=likelihood)
+    result = run(90, log_likelihood=likelihood)
     assert np.any(result.log_likelihoods == -math.inf)
     assert abs(result.log_z - TRUTH) < 0.02
 
 
 def test_an_edge_through_the_mode_is_no_obstacle() -> None:
-    """Half of the likelihood is cut off, where the climb ends at the edge; log 2 less, to the error claimed."""
+    """Half of the likelihood is cut off, where the climb ends at the edge; log 2 less, to the error bar."""
     result = wsabi.integrate(
         lambda x: -0.5 * float(np.sum(((x - 0.5) / 0.1) ** 2)) if x[0] < 0.5 else -math.inf,
         wsabi.Gaussian([0.0, 0.0]),
-        budget=150,
+        budget=110,
         rng=0,
         grad=lambda x: (0.5 - x) / 0.01,
     )
@@ -417,7 +432,7 @@ def test_designs_without_a_feasible_point_wait_for_one() -> None:
     def value(x: np.ndarray) -> float:
         return -0.5 * float(np.sum(((x - 2.2) / 0.1) ** 2)) if x[0] > 2.0 else -math.inf
 
-    result = wsabi.integrate(value, wsabi.Gaussian([0.0]), budget=120, rng=0, grad=lambda x: (2.2 - x) / 0.01)
+    result = wsabi.integrate(value, wsabi.Gaussian([0.0]), budget=100, rng=0, grad=lambda x: (2.2 - x) / 0.01)
     exact = math.log(0.1) - 0.5 * math.log(1.01) - 0.5 * 2.2**2 / 1.01
     inside = stats.norm.logsf((2.0 - 2.2 / 1.01) / math.sqrt(0.01 / 1.01))
     assert abs(result.log_z - exact - inside) < max(4.0 * result.log_z_std, 0.05)
@@ -440,28 +455,28 @@ def test_a_climb_needs_a_place_to_start_from() -> None:
 
 
 def test_batches_and_gradients_go_together() -> None:
-    result = run(100, batch=7)
-    assert result.n_evals == 100
+    result = run(60, batch=7)
+    assert result.n_evals == 60
     assert abs(result.log_z - TRUTH) < 0.02
 
 
 def test_a_run_can_go_on_from_a_result_with_a_gradient() -> None:
     """The best of its points is so near the mode that there is hardly a slope to check."""
-    first = run(60, grad=None)
-    more = run(60, start=first)
-    assert more.n_evals == 120
+    first = run(40, grad=None)
+    more = run(50, start=first)
+    assert more.n_evals == 90
     assert abs(more.log_z - TRUTH) < 0.02
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_correlated_gaussian_in_thirty_dimensions(seed: int) -> None:
-    """Correlations of 0.9 between neighbours, widths of 0.1 to 0.5 prior sds: within half a nat, or within the bar.
+def test_a_correlated_gaussian_in_twenty_four_dimensions() -> None:
+    """Correlations of 0.9 between neighbours, widths of 0.1 to 0.5 prior sds, and a bit more than half of the
+    evaluations that a quadratic has coefficients.
 
-    Before the surrogate was told the curvature, and q was matched with more draws, it was 10 to 100 nats off with three
-    times as many evaluations.
+    The error is 0.02 nats, by the curvature that the surrogate is told and by draws enough to match q: with 600 draws
+    it is 0.7.
     """
-    dim = 30
-    rng = np.random.default_rng(seed)
+    dim = 24
+    rng = np.random.default_rng(0)
     widths = np.exp(rng.uniform(math.log(0.1), math.log(0.5), dim))
     cov = 0.9 ** np.abs(np.subtract.outer(np.arange(dim), np.arange(dim))) * np.outer(widths, widths)
     precision, centre = np.linalg.inv(cov), rng.uniform(-1.0, 1.0, dim)
@@ -472,7 +487,7 @@ def test_a_correlated_gaussian_in_thirty_dimensions(seed: int) -> None:
         lambda x: -0.5 * (x - centre) @ precision @ (x - centre),
         wsabi.Gaussian(np.zeros(dim)),
         grad=lambda x: precision @ (centre - x),
-        budget=300,
-        rng=seed,
+        budget=180,
+        rng=0,
     )
-    assert abs(result.log_z - truth) < max(0.5, result.log_z_std)
+    assert abs(result.log_z - truth) < 0.3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import wsabi
+from wsabi.adaptive import algorithm, searches
+from wsabi.adaptive.models import Models
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Result
 from wsabi.run import Progress, default_budget
+from wsabi.strategies import adaptive as strategy
 
 PLAIN = wsabi.Settings(measure="prior")
 PRIOR = wsabi.Gaussian([0.0, 0.0])
@@ -202,6 +205,53 @@ def test_ctrl_c_inside_the_model_loses_nothing(place: str, monkeypatch: pytest.M
     further = mine.run(log_l, budget=10)
     assert further.n_evals == result.n_evals + 10
     assert abs(further.log_z - TRUTH) < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("place", "call"),
+    [
+        (strategy, "step"), (strategy, "with_told"), (algorithm, "noticed"), (algorithm, "chosen"),
+        (algorithm, "rebuilt"), (searches, "advanced"), (Models, "observe"), (Models, "propose"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_ctrl_c_inside_the_engine_loses_nothing_and_the_run_goes_on_as_the_unbroken_one(
+    place: Any, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it falls, before or after the work was done: the state is folded again from the ledger."""
+    unbroken = wsabi.Integrator(PRIOR, rng=0)
+    calls = itertools.count()
+    original = getattr(place, call)
+
+    def counted(*given: Any) -> Any:
+        next(calls)
+        return original(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, call, counted)
+        expected = unbroken.run(log_l, budget=60, tol=0.0)
+    n_calls = next(calls)
+    assert n_calls >= 2
+    for late in (False, True):
+        mine, calls = wsabi.Integrator(PRIOR, rng=0), itertools.count()
+
+        def interrupted(*given: Any, late: bool = late, calls: Iterator[int] = calls) -> Any:
+            here = next(calls) == n_calls // 2
+            if here and not late:
+                raise KeyboardInterrupt
+            done = original(*given)
+            if here:
+                raise KeyboardInterrupt
+            return done
+
+        with monkeypatch.context() as patch:
+            patch.setattr(place, call, interrupted)
+            stopped = mine.run(log_l, budget=60, tol=0.0)
+        assert stopped.reason == "interrupted"
+        assert stopped.n_evals == len(stopped.points) == mine.n_evals
+        assert_array_equal(stopped.points, expected.points[: stopped.n_evals])
+        assert_array_equal(stopped.log_likelihoods, log_ls(stopped.points))
+        assert_same(expected, mine.run(log_l, budget=60 - stopped.n_evals, tol=0.0))
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_a_run_without_a_budget_plans_for_the_usual_one(measure: Any, budget: in
     result = integrator.run(lambda x: -0.5 * float(x @ x), callback=note)
     assert (result.n_evals, set(planned)) == (12, {budget})
     if measure == "adaptive":
-        assert integrator.strategy._model.budget == budget  # type: ignore[attr-defined]
+        assert integrator.strategy.budget == budget  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("dim", "coefficients"), [(1, 3), (2, 6), (20, 231), (30, 496)])

@@ -1,17 +1,18 @@
-"""A tolerance ends a run once further looks and check points have checked it, and not with half the mass."""
+"""A tolerance ends a run once further searches and check points have checked it, and not with half the mass."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 
 import wsabi
 from wsabi.adaptive.check.combine import ENOUGH_POINTS, MIN_POINTS
-from wsabi.adaptive.engine import AdaptiveModel
-from wsabi.adaptive.searches import FEWER_RETURNS
+from wsabi.adaptive.tuning import TUNING
 from wsabi.result import Result
+from wsabi.strategies.adaptive import AdaptiveStrategy
 
 pytestmark = pytest.mark.sensitive
 
@@ -35,38 +36,51 @@ def one_mode(X: np.ndarray) -> np.ndarray:
 
 
 def run(budget: int | None = None) -> Result:
+    """One mode, until the tolerance or the budget ends it."""
     return wsabi.integrate(one_mode, PRIOR, budget=budget, rng=0, vectorized=True)
+
+
+def engine_of(integrator: wsabi.Integrator) -> AdaptiveStrategy:
+    assert isinstance(integrator.strategy, AdaptiveStrategy)
+    return integrator.strategy
+
+
+@cache
+def ended_run() -> Result:
+    """The same, with a budget that it does not need."""
+    return run(120)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 4])
 def test_a_run_without_a_budget_does_not_end_with_one_of_two_modes(seed: int) -> None:
-    """One alone is log 2 low. Where the tolerance may end a run before its looks have returned, seed 4 ends so."""
+    """One alone is log 2 low. Where the tolerance may end a run before its searches return, seed 4 ends so."""
     result = wsabi.integrate(two_modes, PRIOR, rng=seed, vectorized=True)
     assert result.reason == "tolerance"
     assert abs(result.log_z - TWO_MODES) < 0.05
-    last = [look.outcome for look in result.searches[-FEWER_RETURNS:]]
-    assert last == ["known region"] * FEWER_RETURNS
+    enough = int(TUNING.policy.fewer_returns)
+    assert [search.outcome for search in result.searches[-enough:]] == ["known region"] * enough
 
 
 def test_what_is_not_checked_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small its claim; as soon as it is checked it ends, and not because the budget does."""
-    ended = run(120)
+    """However small its error bar; as soon as it is checked it ends, and not because the budget does."""
+    ended = ended_run()
     assert ended.reason == "tolerance"
-    monkeypatch.setattr(AdaptiveModel, "is_checked", False)
+    monkeypatch.setattr(AdaptiveStrategy, "is_checked", False)
     unchecked = run(120)
+    assert ended.n_evals < 120
     assert unchecked.reason == "budget"
     assert unchecked.n_evals == 120
-    monkeypatch.setattr(AdaptiveModel, "is_checked", True)
+    monkeypatch.setattr(AdaptiveStrategy, "is_checked", True)
     assert run(120).n_evals <= ended.n_evals
 
 
-def test_a_run_that_ends_has_enough_fresh_points_and_looks() -> None:
+def test_a_run_that_ends_has_enough_check_points_and_searches() -> None:
     result = run()
     assert result.reason == "tolerance"
     assert result.certificate is not None
     assert result.certificate.n_points >= ENOUGH_POINTS
-    assert [look.outcome for look in result.searches[1:]] == ["known region"] * (len(result.searches) - 1)
-    assert len(result.searches) > FEWER_RETURNS
+    assert [search.outcome for search in result.searches[1:]] == ["known region"] * (len(result.searches) - 1)
+    assert len(result.searches) > TUNING.policy.fewer_returns
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -77,56 +91,55 @@ def test_a_small_budget_is_not_ended_by_points_too_few_to_check_it(seed: int) ->
     assert math.isfinite(result.certificate.check_log_z)
 
 
-def test_without_fresh_points_looks_alone_check_it() -> None:
+def test_without_check_points_searches_alone_check_it() -> None:
     result = wsabi.integrate(one_mode, PRIOR, rng=0, vectorized=True, settings=wsabi.Settings(certify=0.0))
     assert result.reason == "tolerance"
     assert result.certificate is not None
     assert result.certificate.n_points == 0
 
 
-def test_the_tolerance_is_what_the_model_plans_for() -> None:
+def test_the_tolerance_is_what_the_engine_plans_for() -> None:
     """Given, or the usual 0.05 where it is not; zero where the whole budget is asked for."""
     integrator = wsabi.Integrator(PRIOR, rng=0)
     planned = []
     for tol in (None, 0.3, 0.0):
         integrator.run(one_mode, budget=1, tol=tol, vectorized=True)
-        planned.append(integrator.strategy._model.tol)  # type: ignore[attr-defined]
+        planned.append(engine_of(integrator).state.tol)
     assert planned == [0.05, 0.3, 0.0]
 
 
 @pytest.mark.parametrize("certify", [0.0, 0.02])
-def test_looks_go_on_with_few_fresh_points_or_none(certify: float) -> None:
-    """A first run ends with one look; what is left of the budget finds the other mode."""
+def test_searches_go_on_with_few_check_points_or_none(certify: float) -> None:
+    """A first run ends with one search; what is left of the budget finds the other mode."""
     integrator = wsabi.Integrator(PRIOR, settings=wsabi.Settings(certify=certify), rng=0)
     first = integrator.run(two_modes, budget=35, tol=0, vectorized=True)
-    more = integrator.run(two_modes, budget=365, tol=0, vectorized=True)
+    more = integrator.run(two_modes, budget=165, tol=0, vectorized=True)
     assert len(more.searches) > len(first.searches) + 2
     assert abs(more.log_z - TWO_MODES) < 0.05
 
 
-def test_where_only_time_limits_a_run_looks_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_only_time_limits_a_run_searches_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares refer to the usual number of evaluations, once that is spent to as many again."""
     integrator = wsabi.Integrator(PRIOR, rng=0)
-    monkeypatch.setattr(integrator, "usual_budget", 60)
+    monkeypatch.setattr(integrator, "usual_budget", 40)
     counted = 0
 
     def counting(X: np.ndarray) -> np.ndarray:
         nonlocal counted
         counted += len(X)
-        if counted > 200:
+        if counted > 130:
             raise KeyboardInterrupt
         return one_mode(X)
 
     result = integrator.run(counting, max_seconds=600.0, tol=0, vectorized=True)
-    assert result.n_evals == 200
-    assert integrator.strategy._model.budget == 240  # type: ignore[attr-defined]
-    looking = np.cumsum([look.n_evals for look in result.searches])
-    assert looking[-1] > 60
+    assert result.n_evals == 130
+    assert engine_of(integrator).budget == 160
+    assert sum(search.n_evals for search in result.searches) > 40
 
 
 def test_the_last_record_is_the_result() -> None:
     """A run that ends by its tolerance has just been recorded, with less care."""
-    result = run(120)
+    result = ended_run()
     assert result.reason == "tolerance"
     last = result.history[-1]
     assert (last.n_evals, last.log_z, last.log_z_std) == (result.n_evals, result.log_z, result.log_z_std)

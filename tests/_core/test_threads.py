@@ -15,7 +15,7 @@ import threadpoolctl  # type: ignore[import-untyped]
 import wsabi
 from wsabi._core import threads
 from wsabi._core.threads import single_threaded
-from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.strategies.adaptive import AdaptiveStrategy
 
 PRIOR = wsabi.Gaussian([0.0, 0.0])
 
@@ -99,12 +99,12 @@ def test_without_a_controller_nothing_is_changed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(threads, "_controller", lambda: None)
     assert single_threaded(n_threads)() == {2}
     seen: list[set[int]] = []
-    propose = AdaptiveModel.propose
-    monkeypatch.setattr(AdaptiveModel, "propose", lambda *given: (seen.append(n_threads()), propose(*given))[1])
+    ask = AdaptiveStrategy.ask
+    monkeypatch.setattr(AdaptiveStrategy, "ask", lambda *given: (seen.append(n_threads()), ask(*given))[1])
     integrator = wsabi.Integrator(PRIOR, rng=0)
     integrator.tell(integrator.ask(4), np.zeros(4))
     assert integrator.n_evals == 4
-    assert seen == [{2}]
+    assert seen == [{2}] * 4
 
 
 def test_no_threadpoolctl_is_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,15 +114,16 @@ def test_no_threadpoolctl_is_no_controller(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_likelihood_sees_the_users_threads_and_the_model_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """In runs, in climbs by gradients and where the user owns the loop; inside ask, tell and result it is one."""
-    seen: dict[str, list[set[int]]] = {"likelihood": [], "gradient": [], "propose": [], "observe": [], "estimate": []}
-    for name in ("propose", "observe", "estimate"):
-        method = getattr(AdaptiveModel, name)
+    seen: dict[str, list[set[int]]] = {"likelihood": [], "gradient": []}
+    ours = ("ask", "tell", "climbed", "estimate", "conclude")
+    for name in ours:
+        method, seen[name] = getattr(AdaptiveStrategy, name), []
 
         def noting(*arguments: Any, _method: Any = method, _name: str = name, **keywords: Any) -> Any:
             seen[_name].append(n_threads())
             return _method(*arguments, **keywords)
 
-        monkeypatch.setattr(AdaptiveModel, name, noting)
+        monkeypatch.setattr(AdaptiveStrategy, name, noting)
 
     def likelihood(x: np.ndarray) -> float:
         seen["likelihood"].append(n_threads())
@@ -141,7 +142,7 @@ def test_the_likelihood_sees_the_users_threads_and_the_model_one(monkeypatch: py
     X = integrator.ask(2)
     integrator.tell(X, [log_l(x) for x in X])
     integrator.result()
-    for name in ("propose", "observe", "estimate"):
+    for name in ours:
         assert seen[name]
         assert set.union(*seen[name]) == {1}, name
     assert n_threads() == {2}

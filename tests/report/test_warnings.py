@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import wsabi
-from wsabi.adaptive import engine as adaptive
+from wsabi.adaptive import estimate as adaptive
 from wsabi.adaptive.evaluations import Evaluations
+from wsabi.adaptive.purposes import SearchPoint
+from wsabi.adaptive.state import State
+from wsabi.adaptive.symmetry.group import Symmetry
 from wsabi.errors import NumericalError
+from wsabi.gp.fit import LOG_BOUND, FitRecord
+from wsabi.ledger import Observation
+from wsabi.posterior.weighted import WeightedSamples
+from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.report.estimate import Estimate, plain_estimate
+from wsabi.report.warnings import Remarks, remarks_on_adaptive, remarks_on_plain
+from wsabi.result import Certificate, ErrorBudget, ModelBelief, SearchRecord
 
 
 def gaussian(x: np.ndarray) -> float:
@@ -84,16 +97,13 @@ def test_told_points_alone_are_used() -> None:
 
 def test_a_true_value_far_below_is_not_said_to_be_zero_likelihood_on_part_of_the_prior() -> None:
     """Of a Cauchy prior: one value lies a thousand times as far below the best as the others, and is a true one."""
-    data = Evaluations(PRIOR)
-    X = np.random.default_rng(0).standard_normal((8, 2))
-    data.start_from(X)
-    data.observe(X, np.array([0.0, -1.0, -3.0, -2.0, -5.0, -8.0, -4.0, -184662.0]))
-    assert data.floors == [-184662.0]
+    X = np.random.default_rng(0).standard_normal((10, 2))
+    values = [0.0, -1.0, -3.0, -2.0, -5.0, -8.0, -4.0, -184662.0, -184662.0, -184662.0]
+    draws = [Observation(x, value, SearchPoint(0, is_draw=True)) for x, value in zip(X, values, strict=True)]
+    data = Evaluations.none(PRIOR).observed(draws[:8])
+    assert data.floors == (-184662.0,)
     assert data.n_infeasible == 0
-    more = np.random.default_rng(1).standard_normal((2, 2))
-    data.start_from(more)
-    data.observe(more, np.full(2, -184662.0))  # three of one value are no accident
-    assert data.n_infeasible == 3
+    assert data.observed(draws[8:]).n_infeasible == 3  # three of one value are no accident
     prior = {"a": stats.cauchy(0, 1), "b": stats.norm(0, 1)}
     for seed in range(3):
         result = wsabi.integrate(lambda p: -0.5 * (p["a"] - 1.0) ** 2 - p["b"] ** 2, prior, budget=150, rng=seed)
@@ -171,30 +181,159 @@ def test_under_noise_estimate_and_posterior_rest_on_the_check_points() -> None:
             assert len(result.posterior.points) <= result.certificate.n_points
 
 
-def test_no_draw_of_the_posterior_weighs_more_than_the_heaviest_evaluation() -> None:
-    result_model = adaptive.AdaptiveModel(PRIOR, wsabi.Settings(), np.random.default_rng(0), 80)
-    for _ in range(80):
-        X = result_model.propose(1, np.empty((0, 2)))
-        result_model.observe(X, np.array([gaussian(x) for x in X]))
-    certificate = result_model.estimate()
-    assert certificate is not None
-    assert result_model.regions is not None
-    proposal = result_model._proposals[-1]
-    heaviest = np.max(result_model.log_l + PRIOR.log_pdf(result_model.X) - proposal.log_pdf(result_model.X))
-    for part in result_model.regions.parts:  # a surrogate that soars everywhere
-        part.explorer.top += 30.0
-    _, log_weights = result_model.posterior_draws(500, certificate)
-    assert np.max(log_weights) <= heaviest
+# -- each remark by itself --------------------------------------------------------------------------------------------
+
+NAMES = ("slope", "offset")
+CERTIFICATE = Certificate(
+    log_z=-0.7, log_z_std=0.01, model_log_z=-0.7, model_log_z_std=0.01, check_log_z=-0.7, check_log_z_std=0.01,
+    difference=0.5, n_points=20, effective_sample_size=15.0, pareto_k=0.2, wsabi_share=0.5, uncertainty=0.01,
+    model_log_var=-10.0,
+)  # fmt: skip
+EVEN = WeightedSamples(np.zeros((1000, 2)), np.full(1000, 1e-3), NAMES)  # a posterior with draws enough
 
 
-# -- streams ----------------------------------------------------------------------------------------------------------
+def remarks(state: State, estimate: Estimate | None = None, noise: float = 0.0, **certificate: Any) -> Remarks:
+    if estimate is None:
+        estimate = Estimate(-0.7, ErrorBudget(0.01), ModelBelief(-0.7, -10.0), replace(CERTIFICATE, **certificate))
+    return remarks_on_adaptive(state, estimate, EVEN, state.data.log_l, noise, NAMES)
 
 
-def test_estimates_of_two_seeds_draw_different_numbers() -> None:
-    """They used to share one stream for every number of evaluations, whatever the seed."""
-    draws = []
-    for seed in (0, 1):
-        model = adaptive.AdaptiveModel(PRIOR, wsabi.Settings(), np.random.default_rng(seed), 80)
-        draws.append(model.streams.stream(adaptive.FOR_POSTERIOR, 40).standard_normal(3))
-        assert np.array_equal(draws[-1], model.streams.stream(adaptive.FOR_POSTERIOR, 40).standard_normal(3))
-    assert not np.any(draws[0] == draws[1])
+def warned(state: State, **certificate: Any) -> str:
+    """The one warning there is; nothing where there is none."""
+    found = remarks(state, **certificate).warnings
+    assert len(found) <= 1
+    return "".join(found)
+
+
+def after_searches(state: State, *searches: SearchRecord) -> State:
+    gains = tuple(None if search.outcome == "unfinished" else 0.0 for search in searches)
+    return replace(state, known=replace(state.known, searches=searches, gains=gains))
+
+
+def test_no_warning_when_all_is_well(calm: State) -> None:
+    assert remarks(calm) == Remarks()
+
+
+@pytest.mark.parametrize(
+    ("certificate", "text"),
+    [
+        ({"difference": -4.2}, r"Models and check points differ by 4\.2 standard deviations"),
+        ({"pareto_k": 0.93}, r"A few check points dominate \(Pareto k = 0\.93, above 0\.7\)"),
+        ({"model_log_z_std": 0.8}, "The internal models do not know log Z to half a nat"),
+        ({"effective_sample_size": 1.4}, r"The 20 check points count as 1\.4 only"),
+        ({"n_points": 0}, "No independent check points were evaluated"),
+        ({"n_points": 6}, "Only 6 independent check points were evaluated"),
+        ({"misplaced": 0.4}, "about 40% of the posterior's probability is in the wrong place"),
+    ],
+)
+def test_warnings_of_the_check(calm: State, certificate: dict[str, Any], text: str) -> None:
+    assert re.search(text, warned(calm, **certificate))
+
+
+def test_a_pareto_k_that_is_not_known_is_no_warning(calm: State) -> None:
+    assert not warned(calm, pareto_k=math.nan)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "text"),
+    [
+        (["new region", "unfinished"], "The last search for modes was given up before it had ended"),
+        (["new region", "known region", "new region"], "The last of 3 searches still found a new mode"),
+        (["new region"], "Only one search for modes was possible"),
+    ],
+)
+def test_warnings_of_the_searches(calm: State, outcomes: list[Any], text: str) -> None:
+    assert text in warned(after_searches(calm, *(SearchRecord(10, -0.7, outcome) for outcome in outcomes)))
+
+
+def test_a_search_that_is_still_hot_is_a_warning(calm: State) -> None:
+    """The one warning, also where it is why there was no other search."""
+    known = calm.known.with_explorer(0, replace(calm.known.explorers[0], temperature=7.0))
+    hot = replace(calm, known=known)
+    for state in (hot, after_searches(hot, hot.known.searches[0])):
+        assert "while a search was still climbing" in warned(state)
+
+
+def test_images_not_searched_are_a_warning(calm: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(State, "unsearched_images", [0.004, 0.005])
+    assert not warned(calm)  # less than a hundredth
+    monkeypatch.setattr(State, "unsearched_images", [0.5, 0.5])
+    assert warned(calm).startswith("2 images of a known mode")
+
+
+def test_images_too_many_to_follow_are_a_warning(calm: State) -> None:
+    beyond = (Symmetry.of(2, reversed_axes=range(2)),)
+    state = replace(calm, known=replace(calm.known, beyond=beyond))
+    assert "1 times the evidence found lies in further images" in warned(state)
+
+
+def test_searches_that_end_in_different_places_are_a_warning(calm: State) -> None:
+    """Four kinds met once and none twice: 4·3/2, held to the three searches, of a quarter each."""
+    regions = tuple(replace(region, hits=1) for region in calm.known.regions)
+    state = replace(calm, known=replace(calm.known, regions=regions, n_negligible=3))
+    text = "keep ending in different places: modes that were not found may hold 0.75 times the evidence"
+    assert text in warned(state)
+
+
+@pytest.mark.parametrize(("shift", "named"), [(0.0, []), (2.4, []), (2.8, ["slope"]), (-2.8, ["slope"])])
+def test_a_posterior_at_the_edge_of_the_prior(calm: State, shift: float, named: list[str]) -> None:
+    """The outermost hundredth of N(0, 1) begins at 2.576."""
+    assert calm.models is not None
+    explorers = {part.family: part.explorer for part in calm.models.parts}
+    mean = np.array([shift, 0.0])
+    moved = {
+        family: replace(explorer, frame=replace(explorer.frame, mean=mean)) for family, explorer in explorers.items()
+    }
+    found = remarks(replace(calm, models=calm.models.with_originals(moved)))
+    assert found.warnings == ()
+    assert [next(name for name in NAMES if f"along {name}" in text) for text in found.notes] == named
+
+
+@pytest.mark.parametrize(("n", "of", "notes", "text"), [
+    (2, 8, ("The likelihood is zero on about 25% of the prior (2 of 8 draws).",), ""),
+    (9, 10, ("The likelihood is zero on about 90% of the prior (9 of 10 draws).",),
+     "Only 1 draws of the prior met a positive likelihood"),
+])  # fmt: skip
+def test_infeasible_mass_is_reported_as_a_share(
+    calm: State, monkeypatch: pytest.MonkeyPatch, n: int, of: int, notes: tuple[str, ...], text: str
+) -> None:
+    monkeypatch.setattr(Evaluations, "n_draws", of)
+    monkeypatch.setattr(Evaluations, "n_infeasible", n)
+    assert remarks(calm).notes == notes
+    assert bool(warned(calm)) == bool(text)
+    assert text in warned(calm)
+
+
+def test_warnings_common_to_all_models(calm: State) -> None:
+    estimate = Estimate(math.nan, ErrorBudget(0.01), ModelBelief(-0.7, -10.0, variance_clipped=True), CERTIFICATE)
+    found = remarks(calm, estimate, noise=0.25)
+    assert any("mean of Z is not positive" in text for text in found.warnings)
+    assert any("gave two values 0.25 nats apart" in text for text in found.warnings)
+    assert len(found.warnings) == 2
+    assert ["below round-off" in text for text in found.notes] == [True]
+
+
+def plain(n: int) -> tuple[SequentialModel, Estimate]:
+    """One warped GP under the prior after n evaluations, and its estimate."""
+    model = SequentialModel(PRIOR, wsabi.Settings(measure="prior"), np.random.default_rng(0))
+    for _ in range(n):
+        X = model.propose(1, np.empty((0, 2)))
+        model.observe(X, np.array([gaussian(X[0])]))
+    estimate = plain_estimate(model)
+    assert estimate is not None
+    return model, estimate
+
+
+def test_few_points_near_the_best() -> None:
+    found = remarks_on_plain(*plain(12), np.array([0.0, *np.full(11, -50.0)]), 0.0).warnings
+    assert len(found) == 1
+    assert found[0].startswith("Only 1 of 12 evaluations lie within 5 nats of the highest log-likelihood")
+
+
+def test_length_scales_and_jitter_at_their_ends() -> None:
+    model, estimate = plain(30)
+    model.fits.append(FitRecord(30, (math.exp(-LOG_BOUND), 1.0), 1.0, 0.0, 5, True, True))
+    model.max_jitter = 1e-6
+    found = remarks_on_plain(model, estimate, model.log_l, 0.0)
+    assert any("lower end of its range" in text for text in found.warnings)
+    assert any("relative jitter of 1e-06" in text for text in found.notes)

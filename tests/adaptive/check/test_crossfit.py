@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from found_by_hand import a_fitted_explorer, known_with
 from wsabi.adaptive.check.crossfit import CrossFit
-from wsabi.adaptive.regions import Regions
-from wsabi.adaptive.search import anneal as module
-from wsabi.adaptive.search.anneal import RESOLUTION, Explorer
+from wsabi.adaptive.models import Models
+from wsabi.adaptive.search.explorer import Explorer
 from wsabi.adaptive.surrogate import model as log_surrogate
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.symmetry.group import Symmetry, reflected
-from wsabi.priors import Gaussian
+from wsabi.adaptive.tuning import TUNING, tuned
 from wsabi.settings import Settings
 
 
@@ -30,28 +30,22 @@ def smooth(X: np.ndarray) -> np.ndarray:
     return np.asarray(-0.5 * np.square(X).sum(axis=1) + 0.7 * np.sin(3.0 * X[:, 0] + X[:, -1]))
 
 
-def an_explorer(measure: Gaussian, centre: float, X: np.ndarray) -> Explorer:
-    explorer = Explorer(measure, np.random.default_rng(0))
-    explorer.frame = Frame.of(np.full(measure.dim, centre), 0.4 * np.eye(measure.dim))
-    explorer.fit(X, smooth(X), learn=True)
-    explorer.log_z = 0.0
-    return explorer
+def an_explorer(centre: float, X: np.ndarray) -> Explorer:
+    dim = X.shape[1]
+    return a_fitted_explorer(Frame.of(np.full(dim, centre), 0.4 * np.eye(dim)), X, smooth(X))
 
 
-def two_regions(dim: int = 2) -> Regions:
-    measure = Gaussian(np.zeros(dim))
+def two_models(dim: int = 2) -> Models:
     X = np.random.default_rng(1).standard_normal((15, dim))
-    explorers = [an_explorer(measure, centre, X) for centre in (0.6, -0.6)]
-    return Regions(measure, Settings(), np.random.default_rng(2), explorers, X, smooth(X), [None, None])
+    known = known_with([an_explorer(centre, X) for centre in (0.6, -0.6)])
+    return Models.of(known, Settings(), X, smooth(X), np.random.default_rng(2))
 
 
-def a_region_and_its_image() -> Regions:
-    measure = Gaussian(np.zeros(3))
+def a_region_and_its_image() -> Models:
     X = np.random.default_rng(1).standard_normal((25, 3))
-    explorer = an_explorer(measure, 0.5, X)
-    both = [reflected(explorer, TURN), explorer]
-    rng = np.random.default_rng(2)
-    return Regions(measure, Settings(), rng, both, X, smooth(X), [None, None], families=[0, 0], symmetries=[TURN, None])
+    explorer = an_explorer(0.5, X)
+    known = known_with([reflected(explorer, TURN), explorer], [0, 0], [TURN, None])
+    return Models.of(known, Settings(), X, smooth(X), np.random.default_rng(2))
 
 
 def fresh(dim: int, n: int = 6) -> np.ndarray:
@@ -60,7 +54,7 @@ def fresh(dim: int, n: int = 6) -> np.ndarray:
 
 def test_without_each_is_what_surrogates_say_that_never_had_it() -> None:
     """And the last row is what they say who had all."""
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_models(), fresh(2)
     places = np.concatenate([np.random.default_rng(4).standard_normal((20, 2)), X])
     rows = CrossFit.of(regions, X, smooth(X), len(X)).without_each(places)
     assert rows.shape == (len(X) + 1, len(places))
@@ -84,7 +78,7 @@ def test_an_image_goes_with_the_point_that_it_is_an_image_of() -> None:
 
 def test_what_was_fitted_to_the_training_data_stays_as_it_was() -> None:
     """Points far above, far away or of zero likelihood change neither q, θ, nor what the best value is."""
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_models(), fresh(2)
     X[0], log_l = 300.0, smooth(X)
     log_l[1], log_l[2] = log_l[1] + 50.0, -np.inf
     before = [part.explorer.surrogate for part in regions.parts]
@@ -101,15 +95,15 @@ def test_what_was_fitted_to_the_training_data_stays_as_it_was() -> None:
     assert CrossFit.without_any(regions, len(X)).is_plain
 
 
-def test_no_more_than_so_many_and_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    regions, X = two_regions(), fresh(2)
-    monkeypatch.setattr(module, "MAX_DATA", 4)
-    assert_array_equal(CrossFit.of(regions, X, smooth(X), len(X)).owners[0], [0, 1, 2, 3])
+def test_no_more_than_so_many_and_the_first_ones() -> None:
+    regions, X = two_models(), fresh(2)
+    with tuned("search", max_data=4):
+        assert_array_equal(CrossFit.of(regions, X, smooth(X), len(X)).owners[0], [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("told", [False, True])
 def test_standard_errors_are_those_of_surrogates_that_never_had_the_point(told: bool) -> None:
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_models(), fresh(2)
     log_l = smooth(X)
     log_l[2] = -np.inf
     crossfit = CrossFit.of(regions, X, log_l, len(X)) if told else CrossFit.without_any(regions, len(X))
@@ -122,11 +116,11 @@ def test_standard_errors_are_those_of_surrogates_that_never_had_the_point(told: 
         assert part.explorer.surrogate is not None
         mean, variance = part.explorer.surrogate.predict(part.explorer.frame.whiten(X[[j]]))
         error = log_l[j] - part.explorer.top - mean[0]
-        assert_allclose(z[j], error / np.sqrt(variance[0] + RESOLUTION**2), rtol=1e-6)
+        assert_allclose(z[j], error / np.sqrt(variance[0] + TUNING.search.resolution**2), rtol=1e-6)
 
 
 def test_without_fresh_points_there_is_nothing_to_add() -> None:
-    regions = two_regions()
+    regions = two_models()
     nothing = np.empty((0, 2))
     crossfit = CrossFit.of(regions, nothing, np.empty(0), 1)
     assert crossfit.is_plain

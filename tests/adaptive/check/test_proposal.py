@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from found_by_hand import a_fitted_explorer, known_with
 from wsabi.adaptive.check.proposal import BROAD_SHARE, PRIOR_SHARE, UNCERTAINTY_SHARE, Proposal, log_mixture
-from wsabi.adaptive.regions import Regions
-from wsabi.adaptive.search.anneal import Explorer
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.students import DEGREES, Students
 from wsabi.priors import Gaussian
@@ -43,17 +43,12 @@ def a_proposal(dim: int, width: float = 0.5) -> Proposal:
 
 def real_proposal(dim: int) -> Proposal:
     """That of two regions as the engine builds them."""
-    measure, rng = Gaussian(np.zeros(dim)), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     X = rng.standard_normal((25, dim))
     log_l = -np.square(X - 0.3).sum(axis=1)
-    explorers = []
-    for centre, log_z in ((0.5, -1.0), (-0.4, -2.0)):
-        explorer = Explorer(measure, rng)
-        explorer.frame = Frame.of(np.full(dim, centre), 0.25 * np.eye(dim))
-        explorer.fit(X, log_l, learn=True)
-        explorer.log_z = log_z
-        explorers.append(explorer)
-    return Proposal(measure, Regions(measure, Settings(), rng, explorers, X, log_l, [None, None]))
+    frames = [Frame.of(np.full(dim, centre), 0.25 * np.eye(dim)) for centre in (0.5, -0.4)]
+    known = known_with([a_fitted_explorer(frames[0], X, log_l, -1.0), a_fitted_explorer(frames[1], X, log_l, -2.0)])
+    return Proposal(known.measure, Models.of(known, Settings(), X, log_l, rng))
 
 
 # -- density and draws ------------------------------------------------------------------------------------------------

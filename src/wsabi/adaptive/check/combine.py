@@ -24,9 +24,9 @@ from wsabi._core.types import Array
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.pareto import pareto_k
 from wsabi.adaptive.check.proposal import Proposal
-from wsabi.adaptive.regions import Regions
-from wsabi.adaptive.search.anneal import RESOLUTION
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.surrogate.students import truncated
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.result import Certificate
 
@@ -85,7 +85,7 @@ FINAL = Effort(4000, 16_000, 0.25, refine=0.5)
 
 
 def certify(
-    regions: Regions,
+    regions: Models,
     proposal: Proposal,
     X: Array,
     log_l: Array,
@@ -153,7 +153,7 @@ def certify(
     combined, integral = max(combined, 1e-3), max(integral, 1e-3)
     return Certificate(
         log_z=log_unit + math.log(combined),
-        log_z_std=math.hypot(math.sqrt(math.log1p(variance / combined**2)), RESOLUTION, caution),
+        log_z_std=math.hypot(math.sqrt(math.log1p(variance / combined**2)), TUNING.search.resolution, caution),
         model_log_z=log_unit + math.log(integral),
         model_log_z_std=math.sqrt(math.log1p(sigma2 / integral**2)),
         check_log_z=math.nan if fresh is None else log_unit + math.log(max(fresh.value, 1e-3)),
@@ -219,7 +219,7 @@ class _Models:
     @property
     def least_claim(self) -> float:
         """The least error that may be claimed for the surrogate's integral."""
-        return max(RESOLUTION, LEFT_OVER * self.uncertainty) * self.surrogate
+        return max(TUNING.search.resolution, LEFT_OVER * self.uncertainty) * self.surrogate
 
     @property
     def share_by_claim(self) -> float:
@@ -259,7 +259,7 @@ class _Draws:
     sd: Array
 
     @classmethod
-    def of(cls, proposal: Proposal, regions: Regions, n: int, rng: np.random.Generator) -> _Draws:
+    def of(cls, proposal: Proposal, regions: Models, n: int, rng: np.random.Generator) -> _Draws:
         """N = n draws."""
         X = proposal.sample(n, rng)
         return cls(proposal, X, proposal.log_pdf(X), *regions.surrogate(X))
@@ -287,7 +287,7 @@ class _Draws:
         return 0.5 * math.log(self.n)
 
 
-def _models(regions: Regions, draws: _Draws) -> _Models:
+def _models(regions: Models, draws: _Draws) -> _Models:
     """Integrals of the controls: WSABI's in closed form, the surrogate's by draws of p.
 
     WSABI's is left out where it disagrees with the mean of its integrand over the draws, as weights of both signs that
@@ -332,7 +332,7 @@ def _log_capped_mean(log_ratio: Array) -> float:
     return float(log_caps[enough[0]]) - math.log(root) if len(enough) else float(log_sums[0]) - math.log(len(log_ratio))
 
 
-def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, float]:
+def _usable_moments(regions: Models, log_unit: float) -> tuple[float | None, float]:
     """The WSABI models' mean and variance of Z in units of exp(log_unit), or None where they are lost."""
     try:
         log_mean, log_var = regions.moments()
@@ -418,9 +418,7 @@ def _surrogate_residuals(
     return np.asarray(np.maximum(true - model, -_bound(model)) - lacking)
 
 
-def _fresh(
-    models: _Models, regions: Regions, X: Array, log_weights: Array, log_p: Array, by_surrogate: Array
-) -> _Fresh:
+def _fresh(models: _Models, regions: Models, X: Array, log_weights: Array, log_p: Array, by_surrogate: Array) -> _Fresh:
     """Z from points X (N, D) with log ℓπ/p (N,) and the surrogate's residuals (N,) there."""
     n = len(X)
     true = _ratio(log_weights - models.log_unit)

@@ -20,14 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._core.types import Array, Indices
-from wsabi.adaptive.regions import Regions, ground_of
+from wsabi.adaptive.models import Models
+from wsabi.adaptive.search.known_regions import ground_of
 
 __all__ = ["CrossFit"]
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Regions whose surrogates have the n check points among their data, and the same without any one of them.
+    """Models whose surrogates have the n check points among their data, and the same without any one of them.
 
     Attributes
     ----------
@@ -36,17 +37,17 @@ class CrossFit:
     n : number of check points.
     """
 
-    regions: Regions
+    regions: Models
     owners: Sequence[Indices]
     n: int
 
     @classmethod
-    def without_any(cls, regions: Regions, n: int) -> CrossFit:
+    def without_any(cls, regions: Models, n: int) -> CrossFit:
         """Surrogates of which none has any of the n check points."""
         return cls(regions, [np.empty(0, dtype=np.intp)] * len(regions.parts), n)
 
     @classmethod
-    def of(cls, regions: Regions, X: Array, log_l: Array, n: int) -> CrossFit:
+    def of(cls, regions: Models, X: Array, log_l: Array, n: int) -> CrossFit:
         """With X (M, D), log ℓ (M,): the n check points, and then all of them again for every symmetry image."""
         explorers, owners = {}, {}
         for part in regions.parts:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from wsabi._core.types import Array, Indices
-from wsabi.adaptive.regions import Regions
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.surrogate.students import Students, fit_students, joined, truncated
 from wsabi.priors import Measure
 
@@ -31,7 +31,7 @@ class Proposal:
     get there.
     """
 
-    def __init__(self, measure: Measure, regions: Regions) -> None:
+    def __init__(self, measure: Measure, regions: Models) -> None:
         self.measure = measure
         shares: list[tuple[float, Students]] = []
         self._gaussians = [part.explorer.frame for part in regions.parts]

@@ -16,11 +16,12 @@ from itertools import chain, combinations, islice
 import numpy as np
 
 from wsabi._core.types import Array, Indices, Mask
-from wsabi.adaptive.search.anneal import AWAY, Explorer
-from wsabi.adaptive.search.known_regions import NEGLIGIBLE, KnownRegions
+from wsabi.adaptive.search.explorer import Explorer
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.symmetry.group import Symmetry, close_to, connecting, suggested_by, symmetries
+from wsabi.adaptive.tuning import TUNING
 
-__all__ = ["Image", "ImageTests"]
+__all__ = ["Image", "ImagePoint", "ImageTests"]
 
 CHECKS = 3  # points beside the best: where ℓ hardly depends on an axis one may agree by chance, four apart do not
 SAME = 1e-6  # nats: two values that are equal but for round-off
@@ -36,6 +37,14 @@ class Image:
     log_original: float
     explorer: Explorer
     family: int
+
+
+@dataclass(frozen=True, eq=False)
+class ImagePoint:
+    """An evaluation at an image of a region's point."""
+
+    image: Image
+    label: str = "image"
 
 
 class ImageTests:
@@ -60,6 +69,50 @@ class ImageTests:
         self._connecting: dict[Symmetry, None] = {}  # by which one known region may be the image of another, in order
         self._echoes: list[tuple[float, Image]] = []  # images that hold mass, with their log ℓ, not looked at yet
 
+    def _copy(self) -> ImageTests:
+        other = ImageTests(self.kinds)
+        other._tried = set(self._tried)
+        other._queue = list(self._queue)
+        other._awaited = dict(self._awaited)
+        other._answers = list(self._answers)
+        other._checks = dict(self._checks)
+        other._connecting = dict(self._connecting)
+        other._echoes = list(self._echoes)
+        return other
+
+    def prepared(self, known: KnownRegions, X: Array, log_joint: Array) -> ImageTests:
+        other = self._copy()
+        other.prepare(known, X, log_joint)
+        return other
+
+    def forgotten(self) -> ImageTests:
+        other = self._copy()
+        other.forget()
+        return other
+
+    def handed_out(self) -> tuple[ImageTests, ImagePoint | None]:
+        if not self._queue:
+            return self, None
+        other = self._copy()
+        image = other._queue.pop(0)
+        other._awaited[image.x.tobytes()] = image
+        return other, ImagePoint(image)
+
+    def told(self, point: ImagePoint, log_l: float) -> ImageTests:
+        other = self._copy()
+        other.tell(point.image.x, log_l)
+        return other
+
+    def concluded(self, known: KnownRegions, X: Array, log_joint: Array) -> tuple[ImageTests, KnownRegions]:
+        other = self._copy()
+        known = other.conclude(known, X, log_joint)
+        return other, known
+
+    def next_echo(self, known: KnownRegions) -> tuple[ImageTests, Image | None]:
+        other = self._copy()
+        image = other.echo(known)
+        return other, image
+
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def prepare(self, found: KnownRegions, X: Array, log_joint: Array) -> None:
@@ -75,7 +128,7 @@ class ImageTests:
 
     def _connections(self, found: KnownRegions) -> Iterator[Symmetry]:
         """Mirrors by which one region may be the image of another, of about the same mass."""
-        sites = [site for site in found.sites if site.symmetry is None]
+        sites = [site for site in found.regions if site.symmetry is None]
         for one, other in combinations(sites, 2):
             if abs(one.explorer.log_z - other.explorer.log_z) < SAME_MASS:
                 symmetry = connecting(one.explorer.frame, other.explorer.frame, self.kinds)
@@ -129,7 +182,7 @@ class ImageTests:
         Left out are those in the bulk of a known region, those of much less prior than the original has, and those
         beside which an evaluation has told already that there is next to nothing.
         """
-        for site in found.sites:
+        for site in found.regions:
             if site.symmetry is not None or (site.family, symmetry) in self._tried:
                 continue
             inside = _best_inside(site.explorer, X, log_joint)
@@ -139,14 +192,14 @@ class ImageTests:
             top = X[inside[0]]
             image = Image(symmetry.image(top), symmetry, float(log_joint[inside[0]]), site.explorer, site.family)
             log_prior = found.measure.log_pdf(np.stack([top, image.x]))
-            low = X[log_joint < image.log_original - NEGLIGIBLE]
+            low = X[log_joint < image.log_original - TUNING.known.negligible]
             # What a symmetry needs to be confirmed is asked, or looked up, wherever it lies.
             barren = (
                 symmetry not in found.symmetries and _is_near(site.explorer, top, symmetry.inverse.image(low)).any()
             )
             queued = any(np.array_equal(image.x, other.x) for other in self._queue)
             elsewhere = found.index_at(image.x) is None or symmetry in self._connecting
-            if log_prior[1] > log_prior[0] - NEGLIGIBLE and elsewhere and not (barren or queued):
+            if log_prior[1] > log_prior[0] - TUNING.known.negligible and elsewhere and not (barren or queued):
                 yield image
 
     # -- answers ------------------------------------------------------------------------------------------------------
@@ -162,7 +215,7 @@ class ImageTests:
         """Whether something was told from which no conclusions were drawn."""
         return bool(self._answers)
 
-    def conclude(self, found: KnownRegions, X: Array, log_joint: Array) -> None:
+    def conclude(self, found: KnownRegions, X: Array, log_joint: Array) -> KnownRegions:
         """Draw conclusions once all images asked for are told; X (N, D) and log ℓπ (N,) are the training data.
 
         A symmetry that is proved is added to ``found``; one that a region does not have is taken from it. Images that
@@ -172,40 +225,44 @@ class ImageTests:
             answers = list(self._answers)
             likely: list[Symmetry] = []
             for image, log_l in answers:
-                likely += self._judge(image, log_l, found, X, log_joint)
+                found, more = self._judge(image, log_l, found, X, log_joint)
+                likely += more
             del self._answers[: len(answers)]
             self._enqueue(likely, found, X, log_joint)
+        return found
 
-    def _judge(self, image: Image, log_l: float, found: KnownRegions, X: Array, log_joint: Array) -> list[Symmetry]:
+    def _judge(
+        self, image: Image, log_l: float, found: KnownRegions, X: Array, log_joint: Array
+    ) -> tuple[KnownRegions, list[Symmetry]]:
         """Take note of one answer; symmetries that it makes likelier."""
         key = image.family, image.symmetry
         log_prior = found.measure.log_pdf(np.stack([image.x, image.symmetry.inverse.image(image.x)]))
         same = max(abs(log_prior[0] - log_prior[1]), abs(log_l + log_prior[0] - image.log_original)) <= SAME
         if image.symmetry in found.symmetries:
-            found.confirm(image.symmetry, image.family, holds=bool(same))
+            found = found.with_answer(image.symmetry, image.family, holds=bool(same))
         elif not same:
-            found.refuted.add(image.symmetry)
+            found = found.with_refuted(image.symmetry)
         elif key in self._checks:
             self._checks[key] += 1
             if self._checks[key] == CHECKS:
-                found.add_symmetry(image.symmetry, image.family)
+                found = found.with_symmetry(image.symmetry, image.family)
                 # The other families are asked, or asked again: now they have to confirm it.
                 self._tried -= {(family, image.symmetry) for family in found.families}
-                return [image.symmetry, *suggested_by(image.symmetry)]
+                return found, [image.symmetry, *suggested_by(image.symmetry)]
         if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
             self._echoes.append((log_l, image))
         elif not (same and image.symmetry in self._connecting):
-            return []
+            return found, []
         if key in self._checks or image.symmetry in found.symmetries:
-            return []
+            return found, []
         if not same:
-            return close_to(image.symmetry)
+            return found, close_to(image.symmetry)
         checks = _checks(image, X, log_joint)
         if checks:
             self._checks[key] = 0
         for check in checks:
             self._ask(check, X, log_joint, found)
-        return []
+        return found, []
 
     @property
     def has_echo(self) -> bool:
@@ -245,7 +302,7 @@ def _best_inside(explorer: Explorer, X: Array, log_joint: Array) -> Indices:
 def _is_near(explorer: Explorer, x: Array, X: Array) -> Mask:
     """Which of X (N, D) lie within half an sd of q of x (D,)."""
     frame = explorer.frame
-    return np.asarray(np.linalg.norm(frame.whiten(X) - frame.whiten(x[None, :]), axis=1) <= AWAY)
+    return np.asarray(np.linalg.norm(frame.whiten(X) - frame.whiten(x[None, :]), axis=1) <= TUNING.search.away)
 
 
 def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
@@ -256,7 +313,7 @@ def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
     inside = _best_inside(image.explorer, X, log_joint)
     inside = inside[~_is_near(image.explorer, image.symmetry.inverse.image(image.x), X[inside])]
     moved = image.explorer.frame.whiten(image.symmetry.image(X[inside])) - image.explorer.frame.whiten(X[inside])
-    inside = inside[np.linalg.norm(moved, axis=1) > AWAY]
+    inside = inside[np.linalg.norm(moved, axis=1) > TUNING.search.away]
     if len(inside) < CHECKS:
         return []
     chosen = inside[np.linspace(0, len(inside) - 1, CHECKS).astype(np.intp)]

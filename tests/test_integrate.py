@@ -1,8 +1,7 @@
-"""The adaptive engine end to end: right on many shapes, blind to units, repeatable, and honest about its error."""
+"""From the door to the result: right on many shapes, blind to units, repeatable, and honest about its error."""
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import pickle
@@ -16,10 +15,10 @@ from scipy import stats
 import wsabi
 from wsabi.adaptive.check.combine import ENOUGH_POINTS
 from wsabi.adaptive.check.crossfit import CrossFit
-from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import NumericalError
 from wsabi.problems import Problem, banana, constant, correlated_gaussian, infeasible_half, narrow_gaussian
 from wsabi.result import Result
+from wsabi.strategies.adaptive import AdaptiveStrategy
 
 pytestmark = pytest.mark.sensitive
 
@@ -126,31 +125,30 @@ def test_an_infeasible_half_is_survived_and_reported() -> None:
     assert any("likelihood is zero on about" in text for text in result.notes)
 
 
-@pytest.mark.parametrize("seed", [0, 4])
-def test_a_floor_in_place_of_zero_likelihood_makes_no_difference(seed: int) -> None:
-    """Three ordered parameters, a sixth of the prior; with seed 4 the first design meets nothing but the floor."""
-    results = [
-        run(
-            lambda X, floor=floor: np.where(
-                np.all(np.diff(X) > 0.0, axis=1), -2.0 * np.square(X - 0.3).sum(axis=1), floor
-            ),
-            wsabi.Gaussian([0.0, 0.0, 0.0]),
-            budget=120,
-            rng=seed,
-        )
-        for floor in (-np.inf, -1e30)
-    ]
+def ordered(X: np.ndarray, floor: float = -np.inf) -> np.ndarray:
+    """A bump where three parameters are in order, which is a sixth of the prior."""
+    return np.where(np.all(np.diff(X) > 0.0, axis=1), -2.0 * np.square(X - 0.3).sum(axis=1), floor)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_floor_in_place_of_zero_likelihood_makes_no_difference(tells: bool) -> None:
+    """Where the first design of 2D + 2 points tells one from the other the two runs are the same from there on.
+
+    In the other run it meets nothing but the floor. One run in four is such a run: there are both among sixty seeds.
+    """
+    prior = wsabi.Gaussian([0.0, 0.0, 0.0])
+    designs = ((seed, wsabi.Integrator(prior, rng=seed).ask(8)) for seed in range(60))
+    seed = next(seed for seed, X in designs if bool(np.any(np.isfinite(ordered(X)))) == tells)
+    results = [run(lambda X, floor=floor: ordered(X, floor), prior, budget=120, rng=seed) for floor in (-np.inf, -1e30)]
     truth = -1.5 * math.log(5.0) - 1.5 * 0.09 / 1.25 - math.log(6.0)
     for result in results:
         assert error_of(result, truth) < 2.5 * result.log_z_std < 2.5
-    # Where the first design tells one from the other the two runs are the same from there on.
-    if seed == 0:
-        assert results[0].log_z == results[1].log_z
+    assert not tells or results[0].log_z == results[1].log_z
     assert any("A log-likelihood of -1e+30 lies so far below" in text for text in results[1].notes)
 
 
 @pytest.mark.parametrize("seed", [1, 6])
-def test_a_look_that_had_followed_a_floor_begins_anew(seed: int) -> None:
+def test_a_search_that_had_followed_a_floor_begins_anew(seed: int) -> None:
     """Two of the first four values are the floor, and set the temperature; the third says what they mean."""
     result = run(
         lambda X: np.where(np.abs(X[:, 0] - 0.5) < 0.8, -2.0 * np.square(X[:, 0] - 0.3), -1e30),
@@ -250,13 +248,22 @@ def test_a_constant_in_log_l_moves_log_z_by_itself(constant_: float) -> None:
     assert error_of(moved, TRUTH + constant_) < 1e-3
 
 
-@pytest.mark.parametrize("scale", [1e6, 1e-6, np.array([1e6, 1e-6])], ids=["large", "small", "mixed"])
-def test_units_do_not_matter(scale: Any) -> None:
-    """The prior's scale is taken out before anything else is done: only roundings differ."""
-    plain = plain_run()
-    scaled = run(lambda X: bump(X / scale), wsabi.Gaussian([0.0, 0.0], np.square(scale) * np.ones(2)))
-    assert abs(scaled.log_z - plain.log_z) < 1e-6
-    assert_allclose(scaled.points / scale, plain.points, atol=1e-3)
+@pytest.mark.parametrize(
+    ("scale", "other"),
+    [(2.0**20, 1.0), (2.0**-20, 1.0), (np.array([2.0**20, 2.0**-20]), np.array([2.0, 1.0]))],
+    ids=["large", "small", "mixed"],
+)
+def test_units_do_not_matter(scale: Any, other: Any) -> None:
+    """The prior's scale is taken out before anything else is done: by a power of two without any rounding.
+
+    Parameters of different scales are not exchanged for each other, and so two mixed scales are compared.
+    """
+    first, second = (
+        run(lambda X, scale=scale: bump(X / scale), wsabi.Gaussian([0.0, 0.0], np.square(scale) * np.ones(2)))
+        for scale in (scale, other)
+    )
+    assert (first.log_z, first.log_z_std) == (second.log_z, second.log_z_std)
+    assert_array_equal(first.points / scale, second.points / other)
 
 
 def test_shifting_the_origin_changes_nothing() -> None:
@@ -269,9 +276,8 @@ def test_shifting_the_origin_changes_nothing() -> None:
 
 
 def test_a_seed_makes_a_run_repeat() -> None:
-    first = run(budget=50)
-    assert_same(first, run(budget=50))
-    assert not np.array_equal(first.points, run(budget=50, rng=1).points)
+    assert_same(plain_run(), run())
+    assert not np.array_equal(plain_run().points[:12], run(budget=12, rng=1).points)
 
 
 def step(integrator: wsabi.Integrator, n: int = 1) -> None:
@@ -287,21 +293,20 @@ def begun(rng: int, n: int, *, planned: bool) -> wsabi.Integrator:
         integrator.run(bump, budget=n, tol=0.0, vectorized=True)
     else:
         step(integrator, n)
-    model = integrator._model
-    assert isinstance(model, AdaptiveModel)
-    assert (model.regions is not None) == planned
+    assert isinstance(integrator.strategy, AdaptiveStrategy)
+    assert (integrator.strategy.state.models is not None) == planned
     return integrator
 
 
 STATES = pytest.mark.parametrize(
-    ("n", "planned"), [(3, False), (12, False), (60, True)], ids=["design", "look", "integration"]
+    ("n", "planned"), [(3, False), (12, False), (50, True)], ids=["design", "search", "integration"]
 )
 
 
 @STATES
 def test_looking_at_the_result_changes_nothing(n: int, planned: bool) -> None:
     silent, looked_at = (begun(3, n, planned=planned) for _ in range(2))
-    for _ in range(4):
+    for _ in range(3):
         step(silent, 4)
         step(looked_at, 4)
         looked_at.result()
@@ -309,19 +314,17 @@ def test_looking_at_the_result_changes_nothing(n: int, planned: bool) -> None:
 
 
 @STATES
-@pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))], ids=["copy", "pickle"]
-)
-def test_a_copy_goes_on_bit_for_bit(n: int, planned: bool, duplicate: Any) -> None:
+def test_a_pickled_integrator_goes_on_bit_for_bit(n: int, planned: bool) -> None:
+    """In another process it has nothing but what is in the file."""
     integrator = begun(2, n, planned=planned)
-    other = duplicate(integrator)
+    other = pickle.loads(pickle.dumps(integrator))
     for each in (integrator, other):
-        step(each, 15)
+        step(each, 12)
     assert_same(integrator.result(), other.result())
 
 
 def test_results_can_be_pickled() -> None:
-    result = run(budget=60)
+    result = plain_run()
     assert_same(pickle.loads(pickle.dumps(result)), result)
 
 
@@ -370,7 +373,7 @@ def test_the_tolerance_stops_early() -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-def test_too_few_evaluations_to_look_are_plain_wsabi_with_a_warning(dim: int) -> None:
+def test_too_few_evaluations_to_search_are_plain_wsabi_with_a_warning(dim: int) -> None:
     result = run(lambda X: -0.5 * np.square(X).sum(axis=1), wsabi.Gaussian(np.zeros(dim)), dim + 1)
     assert any("too few to search for modes" in text for text in result.warnings)
     assert result.certificate is None
@@ -397,13 +400,11 @@ def test_a_wall_that_falls_without_end() -> None:
     density = np.exp(-np.exp(8.0 * x) - 0.5 * x**2) / math.sqrt(2.0 * math.pi)
     truth = 3.0 * math.log(float(np.sum(density)) * (x[1] - x[0]))
     for seed in (3, 9):
-        result = wsabi.integrate(
-            lambda x: -float(np.exp(8.0 * x).sum()), wsabi.Gaussian(np.zeros(3)), budget=250, rng=seed, tol=0
-        )
-        assert abs(result.log_z - truth) < min(1.0, 4.0 * result.log_z_std)
+        result = run(lambda X: -np.exp(8.0 * X).sum(axis=1), wsabi.Gaussian(np.zeros(3)), budget=120, rng=seed)
+        assert error_of(result, truth) < min(1.0, 4.0 * result.log_z_std)
 
 
-def test_surrogates_that_cannot_do_without_a_fresh_point_are_checked_without_any(
+def test_surrogates_that_cannot_do_without_a_check_point_are_checked_without_any(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
@@ -419,19 +420,12 @@ def test_surrogates_that_cannot_do_without_a_fresh_point_are_checked_without_any
     assert abs(result.log_z - TRUTH) < 3.0 * result.log_z_std
 
 
-def test_without_a_certificate() -> None:
+def test_without_check_points() -> None:
     result = run(settings=wsabi.Settings(certify=0.0))
     assert result.certificate is not None
     assert result.certificate.n_points == 0
     assert error_of(result, TRUTH) < 5e-3
     assert any("No independent check points were evaluated" in text for text in result.warnings)
-
-
-@pytest.mark.parametrize("certify", [0.1, 0.3, 0.5])
-def test_the_share_of_fresh_points_is_kept(certify: float) -> None:
-    result = run(budget=100, settings=wsabi.Settings(certify=certify))
-    assert result.certificate is not None
-    assert 0.25 * 100 * certify <= result.certificate.n_points <= 100 * certify + 1
 
 
 @pytest.mark.parametrize(
@@ -463,11 +457,11 @@ def test_a_span_of_a_hundred_million_nats() -> None:
 
 
 def test_intervals_cover() -> None:
-    """18 runs over three cheap problems: were coverage 0.9, fewer than this would have probability 1e-4."""
-    problems = [(correlated_gaussian(2), 50), (banana(), 60), (narrow_gaussian(1), 30)]
+    """15 runs over three cheap problems: were coverage 0.9, fewer than this would have probability 1e-4."""
+    problems = [(correlated_gaussian(2), 50, 6), (banana(), 60, 3), (narrow_gaussian(1), 30, 6)]
     covered = []
-    for problem, budget in problems:
-        for seed in range(6):
+    for problem, budget, n_runs in problems:
+        for seed in range(n_runs):
             result = solve(problem, budget, rng=seed)
             low, high = result.interval(0.95)
             covered.append(low <= problem.log_z <= high)
@@ -476,9 +470,9 @@ def test_intervals_cover() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_values_told_together_or_one_by_one_are_followed_by_the_same_points(seed: int) -> None:
-    """Told one by one they leave more records behind, which must not change when the next look begins."""
+    """Told one by one they leave more records behind, which must not change when the next search begins."""
     together, singly = (wsabi.Integrator(wsabi.Gaussian([0.0, 0.0]), rng=seed) for _ in range(2))
-    for _ in range(45):
+    for _ in range(30):
         X = together.ask(3)
         assert np.array_equal(X, singly.ask(3))
         values = [-0.5 * float(np.sum(np.square((x - 0.5) / 0.3))) for x in X]
