@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi.adaptive.check.combine import ENOUGH_POINTS, MIN_POINTS
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.searches import FEWER_RETURNS
+from wsabi.adaptive.tuning import TUNING
 from wsabi.result import Result
 
 pytestmark = pytest.mark.sensitive
@@ -64,7 +64,7 @@ def test_a_run_that_ends_has_enough_fresh_points_and_looks() -> None:
     result = run()
     assert result.reason == "tolerance"
     assert result.certificate is not None
-    assert result.certificate.n_points >= ENOUGH_POINTS
+    assert result.certificate.n_points >= TUNING.check.enough_points
     assert [look.outcome for look in result.searches[1:]] == ["known region"] * (len(result.searches) - 1)
     assert len(result.searches) > FEWER_RETURNS
 
@@ -73,7 +73,7 @@ def test_a_run_that_ends_has_enough_fresh_points_and_looks() -> None:
 def test_a_small_budget_is_not_ended_by_points_too_few_to_check_it(seed: int) -> None:
     result = wsabi.integrate(one_mode, PRIOR, budget=60, rng=seed, vectorized=True)
     assert result.certificate is not None
-    assert result.certificate.n_points >= MIN_POINTS
+    assert result.certificate.n_points >= TUNING.check.min_points
     assert math.isfinite(result.certificate.check_log_z)
 
 

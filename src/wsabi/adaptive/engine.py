@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._core.types import Array, Streams
-from wsabi.adaptive.check.combine import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
+from wsabi.adaptive.check.combine import INTERIM, Effort, certify
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.pareto import smoothed
 from wsabi.adaptive.check.proposal import Proposal, log_mixture
@@ -28,6 +28,7 @@ from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.leads import Lead, Searched, unaccounted
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.searches import Lookout
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.gp.fit import FitRecord
 from wsabi.priors import Measure
@@ -143,7 +144,9 @@ class AdaptiveModel:
         So many check points that their error can be believed, or all that the settings ask for.
         """
         planned = self.settings.check_share * self.budget
-        has_points = planned == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, planned))
+        has_points = planned == 0.0 or self.n_certificate >= max(
+            TUNING.check.min_points, min(TUNING.check.enough_points, planned)
+        )
         settled = self.unsearched_nats == 0.0 and not self.lookout.has_met_more
         return has_points and self.lookout.keeps_returning and settled
 
@@ -339,7 +342,11 @@ class AdaptiveModel:
         # Fresh points come evenly over the run, and all of them would be waited for in vain: half of those planned will
         # do, if they can check anything. If no more are planned than can, none is waited for.
         planned = self.settings.check_share * self.budget
-        enough = min(max(MIN_POINTS, 0.5 * planned), ENOUGH_POINTS) if planned > MIN_POINTS else 0.0
+        enough = (
+            min(max(TUNING.check.min_points, 0.5 * planned), TUNING.check.enough_points)
+            if planned > TUNING.check.min_points
+            else 0.0
+        )
         if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or self.n_certificate < enough:
             return False
         self._asked_at = n

@@ -16,8 +16,8 @@ from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.search.known_regions import MORE_OF_THE_SAME, NEGLIGIBLE, KnownRegions
 from wsabi.adaptive.search.search import Search, look_limit
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS
 from wsabi.adaptive.symmetry.proof import ImageTests
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.priors import Measure
 from wsabi.result import Outcome, SearchRecord, Start
@@ -148,7 +148,7 @@ class Lookout:
             ):  # a ridge too thin for numbers: the search goes on from its points
                 search.start_from(summit, self.rng)
                 # The curvature has as many numbers as the surrogate would need evaluations to learn it.
-                if self.measure.dim > MANY_DIMENSIONS:
+                if self.measure.dim > TUNING.surrogate.many_dimensions:
                     search.explorer.summit = search.explorer.frame
 
     @property

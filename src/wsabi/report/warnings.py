@@ -14,8 +14,8 @@ from scipy.special import ndtr
 
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
-from wsabi.adaptive.check.combine import MAX_TAIL, MIN_POINTS
 from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.adaptive.tuning import TUNING
 from wsabi.gp.fit import LOG_BOUND
 from wsabi.likelihood import likelihood_hint
 from wsabi.posterior.weighted import WeightedSamples
@@ -234,7 +234,7 @@ def _on_edges(model: AdaptiveModel, names: Sequence[str]) -> Remarks:
 
 def _on_check(estimate: Estimate) -> Remarks:
     certificate = estimate.certificate
-    if certificate is None or certificate.n_points < MIN_POINTS:
+    if certificate is None or certificate.n_points < TUNING.check.min_points:
         n = 0 if certificate is None else certificate.n_points
         seen = f"Only {n} independent check points were" if n else "No independent check points were"
         return Remarks(
@@ -252,10 +252,10 @@ def _on_check(estimate: Estimate) -> Remarks:
             f"Models and check points differ by {abs(certificate.difference):.1f} standard deviations: the models "
             "missed something. The error bar was widened to hold both. Use a larger budget."
         )
-    if certificate.pareto_k > MAX_TAIL:
+    if certificate.pareto_k > TUNING.check.max_tail:
         warnings.append(
-            f"A few check points dominate (Pareto k = {certificate.pareto_k:.2f}, above {MAX_TAIL}): do not rely on "
-            "the error bar. Use a larger budget."
+            f"A few check points dominate (Pareto k = {certificate.pareto_k:.2f}, above {TUNING.check.max_tail}): do "
+            "not rely on the error bar. Use a larger budget."
         )
     elif certificate.effective_sample_size < 0.1 * certificate.n_points:
         warnings.append(

@@ -14,12 +14,13 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from wsabi.adaptive.check import combine as certificate
-from wsabi.adaptive.check.combine import MIN_POINTS, Effort, certify
+from wsabi.adaptive.check.combine import FINAL, INTERIM, certify
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.proposal import Proposal
 from wsabi.adaptive.regions import Regions
 from wsabi.adaptive.search.anneal import RESOLUTION, Explorer
 from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.tuning import TUNING, tuned
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian
 from wsabi.result import Certificate
@@ -59,9 +60,8 @@ def certified(regions: Regions, n: int, seed: int, function: Function = log_l, n
     proposal = Proposal(regions.measure, regions)
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
-    return certify(
-        regions, proposal, X, function(X), proposal.log_pdf(X), rng, Effort(n_draws, n_draws, 0.0, refine=math.inf)
-    )
+    with tuned("check", draws=n_draws, draws_factor=1):
+        return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng)
 
 
 # -- certify ----------------------------------------------------------------------------------------------------------
@@ -79,16 +79,17 @@ def test_an_integral_that_draws_cannot_do_is_refined(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Proposal, "refined", lambda self, *_: refined.append(self) or self)
     X = proposal.sample(20, np.random.default_rng(0))
 
-    def ask(effort: Effort) -> int:
+    def ask(refinement: float) -> int:
         refined.clear()
-        certify(regions, proposal, X, log_l(X), proposal.log_pdf(X), np.random.default_rng(1), effort)
+        with tuned("check", draws=300, draws_factor=1, final_refinement=refinement):
+            certify(regions, proposal, X, log_l(X), proposal.log_pdf(X), np.random.default_rng(1), FINAL)
         return len(refined)
 
-    assert ask(Effort(300, 300, 0.0, refine=0.0)) == 1
-    assert ask(Effort(300, 300, 0.0, refine=math.inf)) == 0
+    assert ask(0.0) == 1
+    assert ask(math.inf) == 0
     share = certificate._models(regions, certificate._Draws.of(proposal, regions, 300, np.random.default_rng(1)))
-    assert ask(Effort(300, 300, 0.0, refine=0.9 * share.surrogate_error / share.least_claim)) == 1
-    assert ask(Effort(300, 300, 0.0, refine=1.1 * share.surrogate_error / share.least_claim)) == 0
+    assert ask(0.9 * share.surrogate_error / share.least_claim) == 1
+    assert ask(1.1 * share.surrogate_error / share.least_claim) == 0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
@@ -108,8 +109,8 @@ def cross_fitted(regions: Regions, n: int, seed: int, function: Function, n_draw
     rng = np.random.default_rng(seed)
     X = proposal.sample(n, rng)
     crossfit = CrossFit.of(regions, X, function(X), n)
-    effort = Effort(n_draws, n_draws, 0.0, refine=math.inf)
-    return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, effort, crossfit)
+    with tuned("check", draws=n_draws, draws_factor=1):
+        return certify(regions, proposal, X, function(X), proposal.log_pdf(X), rng, INTERIM, crossfit)
 
 
 def rippled(X: np.ndarray) -> np.ndarray:
@@ -196,7 +197,7 @@ def test_overconfidence_is_the_size_of_errors_in_units_of_their_sds() -> None:
 @pytest.mark.parametrize(("factor", "unmet"), [(1.0, 0.1), (2.0, 0.2), (3.0, 0.3), (50.0, 0.3)])
 def test_an_overconfident_surrogate_claims_more_error(factor: float, unmet: float) -> None:
     """The models' sd in proportion; what check points may not have met up to three times."""
-    models = certificate._Models(0.0, 1.0, 0.0, None, 0.0, 0.1 / certificate.LEFT_OVER, overconfidence=factor)
+    models = certificate._Models(0.0, 1.0, 0.0, None, 0.0, 0.1 / TUNING.check.integral_error, overconfidence=factor)
     assert_allclose(models.combined(0.0, by_fresh=True)[1], (0.1 * factor) ** 2)
     assert_allclose(models.unmet, unmet)
 
@@ -271,12 +272,11 @@ def test_errors_beyond_all_squares_do_not_overflow() -> None:
 @given(st.integers(100, 5000), st.floats(1e-3, 1e3))
 def test_as_many_draws_as_the_error_asks_for(n: int, ratio: float) -> None:
     """The error of n draws falls to 0.25 of the claim with n(ratio/0.25)²; more than n, and no more than ``most``."""
-    effort = Effort(100, 16_000, 0.25, refine=math.inf)
     models = certificate._Models(0.0, 1.0, ratio * 0.35, None, 0.0, 1.0)
     models = replace(models, surrogate_error=ratio * models.least_claim)
-    after = effort.draws_after(n, models)
-    assert min(1.4 * n, effort.most) <= after <= effort.most
-    assert after == effort.most or after >= n * (ratio / 0.25) ** 2
+    after = FINAL.draws_after(n, models)
+    assert min(1.4 * n, FINAL.most) <= after <= FINAL.most
+    assert after == FINAL.most or after >= n * (ratio / 0.25) ** 2
 
 
 def test_choosing_the_share_costs_little_and_the_error_bar_matches_the_spread() -> None:
@@ -329,13 +329,13 @@ def test_a_right_model_is_left_alone_and_the_error_is_small() -> None:
     )
 
 
-@pytest.mark.parametrize("n", [0, 1, MIN_POINTS - 1, MIN_POINTS])
+@pytest.mark.parametrize("n", [0, 1, TUNING.check.min_points - 1, TUNING.check.min_points])
 def test_few_fresh_points_have_no_say(n: int) -> None:
-    """Below MIN_POINTS the certificate is the same whatever the likelihood there; from then on it is not."""
+    """Below ``min_points`` the certificate is the same whatever the likelihood there; from then on it is not."""
     regions = regions_of()
     run, other = certified(regions, n, 0), certified(regions, n, 0, lambda X: log_l(X) + 3.0)
     assert run.n_points == n
-    if n < MIN_POINTS:
+    if n < TUNING.check.min_points:
         assert run.log_z == run.model_log_z == other.log_z
         assert run.log_z_std == other.log_z_std
         assert math.isnan(run.check_log_z)
@@ -355,16 +355,14 @@ def by_surrogate(regions: Regions) -> float:
 
 
 @pytest.mark.parametrize(("left_over", "share"), [(1e6, 1.0), (0.0, 0.0)])
-def test_without_fresh_points_the_smaller_claim_is_taken_whole(
-    left_over: float, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_fresh_points_the_smaller_claim_is_taken_whole(left_over: float, share: float) -> None:
     """With the surrogate's doubt made large, or nothing, the estimate is WSABI's closed form or the surrogate's own.
 
     The other's distance, misled as it is by 0.6 nats, is in the error either way.
     """
-    monkeypatch.setattr(certificate, "LEFT_OVER", left_over)
     regions = regions_of(misled=0.6)
-    run = certified(regions, 0, 0)
+    with tuned("check", integral_error=left_over):
+        run = certified(regions, 0, 0)
     assert run.wsabi_share == share
     if share:
         assert_allclose(run.log_z, regions.moments()[0], atol=1e-10)
@@ -406,11 +404,11 @@ def test_wsabi_is_left_out_where_it_is_not_to_be_believed(
     n: int, moments: Callable[[Regions], tuple[float, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An integral that is lost, far, unknown or not that of its integrand over draws: the surrogate stands alone."""
-    monkeypatch.setattr(certificate, "LEFT_OVER", 1e6)  # it would be preferred otherwise
     regions = regions_of()
-    assert certified(regions, 0, 0).wsabi_share == 1.0
-    monkeypatch.setattr(regions, "moments", lambda: moments(regions))
-    run = certified(regions, n, 0)
+    with tuned("check", integral_error=1e6):  # WSABI would be preferred otherwise
+        assert certified(regions, 0, 0).wsabi_share == 1.0
+        monkeypatch.setattr(regions, "moments", lambda: moments(regions))
+        run = certified(regions, n, 0)
     assert run.wsabi_share == 0.0
     assert math.isfinite(run.log_z)
     assert math.isfinite(run.log_z_std)
@@ -456,11 +454,11 @@ def test_a_doubtful_surrogate_widens_the_error(monkeypatch: pytest.MonkeyPatch) 
     unsure, more = certified(regions, 20, 0, own), certified(regions, 80, 0, own)
     assert_allclose(unsure.uncertainty, 0.5, rtol=1e-9)
     assert unsure.check_log_z_std > 10.0 * sure.check_log_z_std
-    assert_allclose(unsure.check_log_z_std, certificate.LEFT_OVER * 0.5, rtol=0.05)
+    assert_allclose(unsure.check_log_z_std, TUNING.check.integral_error * 0.5, rtol=0.05)
     assert_allclose(more.check_log_z_std, unsure.check_log_z_std, rtol=0.05)
     assert unsure.log_z_std > 3.0 * sure.log_z_std
     # It is in the models' integral and in the check points' alike: their mean knows no better than either.
-    assert unsure.log_z_std >= certificate.LEFT_OVER * 0.5 * 0.95
+    assert unsure.log_z_std >= TUNING.check.integral_error * 0.5 * 0.95
 
 
 def test_a_surrogate_far_too_high_does_not_widen_what_fresh_points_say_without_it() -> None:
@@ -542,8 +540,8 @@ def test_uneven_weights_that_the_control_follows_are_not_bounded() -> None:
     rng = np.random.default_rng(0)
     X = proposal.sample(30, rng)
     log_p = proposal.log_pdf(X) + rng.normal(0.0, 3.0, 30)  # as if p were far from ℓπ
-    effort = Effort(300, 300, 0.0, refine=math.inf)
-    run = certify(regions, proposal, X, own(X), log_p, rng, effort)
+    with tuned("check", draws=300, draws_factor=1):
+        run = certify(regions, proposal, X, own(X), log_p, rng)
     assert run.effective_sample_size < 10.0
     assert_allclose(run.log_z, run.check_log_z, atol=2e-3)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,17 +12,18 @@ from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.regions import Regions
 from wsabi.adaptive.search import anneal as module
 from wsabi.adaptive.search.anneal import RESOLUTION, Explorer
-from wsabi.adaptive.surrogate import model as log_surrogate
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.symmetry.group import Symmetry, reflected
+from wsabi.adaptive.tuning import tuned
 from wsabi.priors import Gaussian
 from wsabi.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_jitter() -> Iterator[None]:
     """It follows the mean diagonal of what is factored at once, and would differ with what is left out."""
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+    with tuned("surrogate", jitter=0.0):
+        yield
 
 
 TURN = Symmetry((2, 0, 1), (1, -1, 1))  # not its own inverse

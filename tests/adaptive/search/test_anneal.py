@@ -28,6 +28,7 @@ from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.interactions import AxisKernel
 from wsabi.adaptive.surrogate.model import LogSurrogate, Theta
 from wsabi.adaptive.surrogate.students import truncated
+from wsabi.adaptive.tuning import tuned
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian, Measure
 from wsabi.problems import correlated_gaussian, infeasible_half, narrow_gaussian
@@ -498,12 +499,12 @@ def test_a_cold_search_evaluates_where_least_doubt_will_be_left(
     assert chosen < 0.99 * doubt_with(cold, others[int(np.argmax(cold.log_uncertainty(others)))])
 
 
-def test_relief_is_the_doubt_that_goes(cold: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+@tuned("surrogate", jitter=0.0)
+def test_relief_is_the_doubt_that_goes(cold: Explorer) -> None:
     """By surrogates that have been told, one at a time; the last seven are the witnesses, of equal density.
 
     Without the jitter of what is told. Variances that cancel to a millionth are known to 1e-6 of themselves.
     """
-    monkeypatch.setattr("wsabi.adaptive.surrogate.model.JITTER", 0.0)
     X = np.random.default_rng(8).uniform(-1.5, 1.5, (12, 2))
     witnesses = X[5:]
     mean, before = cold.surrogate.predict(cold.frame.whiten(witnesses))  # type: ignore[union-attr]

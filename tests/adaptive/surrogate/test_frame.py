@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from wsabi.adaptive.surrogate.frame import THIN, Frame
+from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.tuning import TUNING
 
 SLANTED = np.linalg.qr(np.array([[1.0, 0.4, -0.3], [0.2, 1.0, 0.5], [0.7, -0.6, 1.0]]))[0]
 COV = np.array([[2.0, 0.3, -0.1], [0.3, 0.5, 0.2], [-0.1, 0.2, 1.0]])
+
+THIN = TUNING.surrogate.thin_width
 
 
 @pytest.mark.parametrize("thin", [1e-2, 2.0 * THIN, 0.5 * THIN, 1e-8, 1e-11])

@@ -10,10 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from wsabi.adaptive.surrogate import model as log_surrogate
-from wsabi.adaptive.surrogate.model import OFFSET_SD, SLOPE_SD, LogSurrogate, Theta, Trend, fit_log_surrogate
+from wsabi.adaptive.surrogate.model import LogSurrogate, Theta, Trend, fit_log_surrogate
+from wsabi.adaptive.tuning import TUNING, tuned
 from wsabi.errors import NumericalError
 
 TEMPERATURE = 3.0
+OFFSET, SLOPE = TUNING.surrogate.offset_sd, TUNING.surrogate.slope_sd
+without_jitter = tuned("surrogate", jitter=0.0)  # which follows the mean diagonal of what is factored at once
 
 
 def a_theta(dim: int) -> Theta:
@@ -47,7 +50,10 @@ def dense_kernel(P: np.ndarray, Q: np.ndarray, theta: Theta, temperature: float)
     for i, p in enumerate(P):
         for j, q in enumerate(Q):
             gap, inner = p - q, float(p @ q)
-            k[i, j] = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner) + 0.25 * curvature**2 * inner**2
+            k[i, j] = (
+                temperature**2 * (TUNING.surrogate.offset_sd**2 + TUNING.surrogate.slope_sd**2 * inner)
+                + 0.25 * curvature**2 * inner**2
+            )
             k[i, j] += scale**2 * math.exp(-0.5 * sum((gap[d] / lengths[d]) ** 2 for d in range(len(gap))))
             for sigma, sides in zip(sigmas, theta.sides, strict=True):
                 k[i, j] += sigma**2 * dense_interactions(turn @ p, turn @ q, sides)  # type: ignore[operator]
@@ -57,7 +63,7 @@ def dense_kernel(P: np.ndarray, Q: np.ndarray, theta: Theta, temperature: float)
 def dense_covariance(Y: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Kernel matrix of the data, with noise and the relative jitter."""
     K = dense_kernel(Y, Y, a_theta(Y.shape[1]), TEMPERATURE)
-    return K + np.diag(noise) + log_surrogate.JITTER * np.mean(np.diag(K)) * np.eye(len(Y))
+    return K + np.diag(noise) + TUNING.surrogate.jitter * np.mean(np.diag(K)) * np.eye(len(Y))
 
 
 def data(dim: int, n: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,21 +95,20 @@ def test_prediction_is_that_of_the_textbook_gp(dim: int) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 4])
-def test_the_kernel_is_the_same_in_blocks(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_is_the_same_in_blocks(dim: int) -> None:
     surrogate, Y, _, _ = fitted(dim)
     P = np.random.default_rng(3).standard_normal((23, dim))
     whole = surrogate.predict(P)
-    monkeypatch.setattr(log_surrogate, "BLOCK", 2 * len(Y) + 1)  # two rows at a time, and one left over
-    assert_allclose(surrogate.predict(P), whole, rtol=1e-12, atol=1e-12)
+    with tuned("surrogate", block=2 * len(Y) + 1):  # two rows at a time, and one left over
+        assert_allclose(surrogate.predict(P), whole, rtol=1e-12, atol=1e-12)
 
 
 # -- more data, and without some of them ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dim", [1, 4])
-def test_more_data_are_as_good_as_all_at_once(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without jitter, which follows the mean diagonal of what is factored at once."""
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+@without_jitter
+def test_more_data_are_as_good_as_all_at_once(dim: int) -> None:
     surrogate, Y, values, noise = fitted(dim)
     P = np.random.default_rng(3).standard_normal((15, dim))
     first = fit_log_surrogate(
@@ -124,9 +129,9 @@ def test_more_data_are_as_good_as_all_at_once(dim: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("dim", [1, 4])
-def test_covariances_say_what_one_more_datum_leaves_of_the_variances(dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@without_jitter
+def test_covariances_say_what_one_more_datum_leaves_of_the_variances(dim: int) -> None:
     """C(s, s) − C(p, s)²/(C(p, p) + noise) is the variance of a surrogate that has been told, whatever the value is."""
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
     surrogate, *_ = fitted(dim)
     P = np.random.default_rng(3).standard_normal((9, dim))
     mean, variance, covariances = surrogate.covariances(P, 4)
@@ -137,19 +142,17 @@ def test_covariances_say_what_one_more_datum_leaves_of_the_variances(dim: int, m
         assert_allclose(variance[5:] - np.square(row) / (v + 0.2), told.predict(P[5:])[1], rtol=1e-8, atol=1e-8)
 
 
-def test_a_datum_given_twice_without_noise_is_a_numerical_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+@without_jitter
+def test_a_datum_given_twice_without_noise_is_a_numerical_error() -> None:
     surrogate, Y, values, _ = fitted(3)
     with pytest.raises(NumericalError):
         surrogate.extended(np.repeat(Y[:1] + 0.1, 2, axis=0), np.repeat(values[:1], 2), np.full(2, -1e-9))
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])
-def test_predictions_without_some_data_are_those_of_a_fit_without_them(
-    dim: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@without_jitter
+def test_predictions_without_some_data_are_those_of_a_fit_without_them(dim: int) -> None:
     """Each group of the last eight rows, of one, two, three and no rows, at points elsewhere and at the data."""
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
     surrogate, Y, values, noise = fitted(dim)
     P = np.concatenate([np.random.default_rng(3).standard_normal((9, dim)), Y])
     groups = [np.array(rows, dtype=np.intp) for rows in ([2], [7, 0], [1, 5, 6], [])]
@@ -183,7 +186,7 @@ def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
     _, Y, values, noise = fitted(dim)
     bundle = _bundle(Y, values, noise)
     evidence = stats.multivariate_normal(np.zeros(len(Y)), dense_covariance(Y, noise)).logpdf(values)
-    sds = bundle.each(log_surrogate.LENGTH_SD, log_surrogate.SIDE_SDS, log_surrogate.SCALE_SD).vector
+    sds = log_surrogate._prior_sds(bundle)
     theta = a_theta(dim).vector
     prior = stats.norm(bundle.theta_mean.vector, sds).logpdf(theta).sum()
     constants = 0.5 * (len(Y) + len(theta)) * math.log(2 * math.pi) + np.log(sds).sum()
@@ -192,12 +195,12 @@ def test_objective_is_the_log_evidence_and_the_prior(dim: int) -> None:
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
 @pytest.mark.parametrize("shift", [0.0, 1.0, -1.5])
-def test_gradient_of_the_objective(dim: int, shift: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@without_jitter
+def test_gradient_of_the_objective(dim: int, shift: float) -> None:
     """Central differences: h² + ε·|f|/h at h = 1e-5 leaves 1e-8; a lost factor of two or a missing term is far more.
 
     Without jitter, which follows the mean diagonal and so θ: its slope, some 1e-5, is left out of the gradient.
     """
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
     Y, values, noise = data(dim)
     bundle, theta = _bundle(Y, values, noise), a_theta(dim).vector + shift
     h = 1e-5
@@ -254,7 +257,7 @@ def test_learning_does_not_lower_the_objective_it_started_from() -> None:
     learnt = learnt_from(None)
     assert objective(learnt) < objective(centre.vector)
     assert objective(learnt_from(centre.like(learnt))) - objective(learnt) <= 1e-9
-    reach = bundle.each(log_surrogate.LENGTH_REACH, log_surrogate.SIDE_REACHES, log_surrogate.SCALE_REACH).vector
+    reach = log_surrogate._reaches(bundle)
     wild = learnt_from(centre.like(centre.vector + 50.0))
     assert np.all(np.abs(wild - centre.vector) <= reach)
 

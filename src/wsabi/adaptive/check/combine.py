@@ -27,36 +27,11 @@ from wsabi.adaptive.check.proposal import Proposal
 from wsabi.adaptive.regions import Regions
 from wsabi.adaptive.search.anneal import RESOLUTION
 from wsabi.adaptive.surrogate.students import truncated
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.result import Certificate
 
-__all__ = ["ENOUGH_POINTS", "FINAL", "INTERIM", "MIN_POINTS", "Effort", "certify"]
-
-MIN_POINTS = 8  # check points below which they have no say: the standard error of a mean of fewer is itself a guess
-ENOUGH_POINTS = 16  # from which on it is known to a fifth, and may end a run
-# Errors of log ℓ average out over a region, but not all: a surrogate is wrong in patches, of which the check points may
-# have missed some. What is left of the mean size of its errors, by its own sd and what the check points say of that, is
-# taken as this. Over 18 problems of the study the root mean square of the errors of its integral was 0.05 to 0.5 of it,
-# a quarter in the middle, but where modes had been missed.
-LEFT_OVER = 0.35
-# Sds that are too small by more than this are those of another function. What the surrogate errs by then is met with by
-# every check points, and is in their spread.
-OVERCONFIDENT = 3.0
-# Of what is claimed for the models is the size of their error, by which they are weighed against the check points. Over
-# 18 problems it was 0.16 to 1.4 of it, but for rings and thin tails (5.5 and 6.4), which check points miss as well; 0.3
-# in the middle of those whose check points are in doubt by more than 0.005.
-TYPICAL = 0.35
-# So many of its own errors the estimate of the check points must be away from the models' to say that these are worse
-# than they claim: by chance it is in one run of twenty. Over 21 problems, the errors of what is combined are a tenth
-# smaller than with one in its place. But an error of more than half of Z is not that of points beside models that are
-# right: of two points in forty that fall on a mode which no model knows, the mean is 1.2 errors away.
-BEYOND = 2.0
-USEFUL = 0.5
-SHARED = 0.25  # of the spread of residuals at single points is what an integral may be wrong by: they have two signs
-EVEN = 0.2  # effective share of the check points from which on their weights are even enough for a standard error
-MAX_TAIL = 0.7  # Pareto k beyond which a mean of weights, and its standard error, cannot be relied on (Vehtari et al.)
-SOME = 4000  # draws that tell by how much the integral changes without one check points: a small number beside it
-NO_IDEA = 10.0  # nats: the uncertainty of a surrogate that has no mass where the draws are
+__all__ = ["FINAL", "INTERIM", "Effort", "certify"]
 
 
 @dataclass(frozen=True)
@@ -66,22 +41,37 @@ class Effort:
     ``refine``, by as many of a p that follows the surrogate more closely.
     """  # noqa: D205
 
-    draws: int
-    most: int
-    tolerable: float
-    refine: float
+    final: bool
+
+    @property
+    def draws(self) -> int:
+        """Draws to begin with."""
+        return TUNING.check.draws if self.final else TUNING.check.draws // TUNING.check.draws_factor
+
+    @property
+    def most(self) -> int:
+        """Draws at most."""
+        return TUNING.check.draws * TUNING.check.draws_factor if self.final else TUNING.check.draws
+
+    @property
+    def tolerable(self) -> float:
+        """Error above which more draws are made."""
+        return TUNING.check.final_tolerance if self.final else TUNING.check.interim_tolerance
+
+    @property
+    def refine(self) -> float:
+        """Error above which the proposal is refined."""
+        return TUNING.check.final_refinement if self.final else TUNING.check.interim_refinement
 
     def draws_after(self, n: int, models: _Models) -> int:
         """How many draws there should be after n: a tenth more than the error says, and half as many again at least."""
-        ratio = models.surrogate_error / (self.tolerable * models.least_claim)
-        return min(self.most, max(int(1.5 * n), int(1.1 * n * min(ratio, 100.0) ** 2)))
+        one = TUNING.check
+        ratio = min(models.surrogate_error / (self.tolerable * models.least_claim), one.max_shortfall)
+        return min(self.most, max(int(one.min_growth * n), int(one.spare_growth * n * ratio**2)))
 
 
-# Is asked for again and again while the run goes on: an error of 0.4 of the least claim adds a thirteenth.
-INTERIM = Effort(1000, 4000, 0.4, refine=math.inf)
-# Is asked for once: 16,000 draws take half a second with 500 data, with ten regions some three. An error of a quarter
-# of the least claim adds a thirty-second to it, one of half an eighth; more is worth a finer p, which takes as long.
-FINAL = Effort(4000, 16_000, 0.25, refine=0.5)
+INTERIM = Effort(final=False)  # is asked for again and again while the run goes on
+FINAL = Effort(final=True)  # is asked for once
 
 
 def certify(
@@ -106,6 +96,7 @@ def certify(
     says that there is something, which is in its error, but not how much. With a ``crossfit`` the models' integral is
     that of its surrogate, which has all data.
     """
+    numbers = TUNING.check
     crossfit = CrossFit.without_any(regions, len(X)) if crossfit is None else crossfit
     regions = crossfit.regions
     draws = _Draws.of(proposal, regions, effort.draws, rng)
@@ -118,7 +109,7 @@ def certify(
         draws = _Draws.of(proposal.refined(lambda X: regions.surrogate(X)[0], rng), regions, draws.n, rng)
         models = _models(regions, draws)
     fresh = None
-    if len(X) >= MIN_POINTS:
+    if len(X) >= TUNING.check.min_points:
         log_weights = log_l + regions.measure.log_pdf(X) - log_p
         models = models.in_view_of(log_weights)
         models = replace(models, overconfidence=_overconfidence(crossfit, X, log_l, log_weights))
@@ -131,12 +122,14 @@ def certify(
     rests_on_points = False
     if fresh is not None:
         gap = fresh.value - integral
-        sigma2 = max(sigma2, 1e-300)  # where models and points have met zero likelihood only
+        sigma2 = max(sigma2, TUNING.check.min_variance)  # where models and points have met zero likelihood only
         difference = gap / math.hypot(fresh.error, math.sqrt(sigma2))
-        trust = _trust(TYPICAL**2 * sigma2, gap, fresh.noise, integral)
+        trust = _trust(TUNING.check.typical_error**2 * sigma2, gap, fresh.noise, integral)
         combined = integral + trust * max(fresh.bounded - integral, min(gap, 0.0))
-        sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (SHARED * fresh.spread) ** 2)
-        rests_on_points = fresh.can_stand_alone and (fresh.is_plain or math.sqrt(sigma2) > USEFUL * max(integral, 0.0))
+        sigma2 = max(sigma2, gap**2 - fresh.error**2, fresh.largest**2, (TUNING.check.shared_error * fresh.spread) ** 2)
+        rests_on_points = fresh.can_stand_alone and (
+            fresh.is_plain or math.sqrt(sigma2) > numbers.useful_share * max(integral, 0.0)
+        )
         if rests_on_points:  # models that do not know the integral say nothing of the error of a mean over points
             combined, variance, caution = fresh.value, fresh.noise**2, fresh.scarcity
         else:
@@ -150,21 +143,23 @@ def certify(
     variance += of_integral**2
     log_unit = models.log_unit
     # A correction to below nothing says only that the models are of no use.
-    combined, integral = max(combined, 1e-3), max(integral, 1e-3)
+    combined, integral = max(combined, TUNING.check.min_integral), max(integral, TUNING.check.min_integral)
     return Certificate(
         log_z=log_unit + math.log(combined),
         log_z_std=math.hypot(math.sqrt(math.log1p(variance / combined**2)), RESOLUTION, caution),
         model_log_z=log_unit + math.log(integral),
         model_log_z_std=math.sqrt(math.log1p(sigma2 / integral**2)),
-        check_log_z=math.nan if fresh is None else log_unit + math.log(max(fresh.value, 1e-3)),
-        check_log_z_std=math.inf if fresh is None else math.hypot(fresh.error, of_integral) / max(fresh.value, 1e-3),
+        check_log_z=math.nan if fresh is None else log_unit + math.log(max(fresh.value, TUNING.check.min_integral)),
+        check_log_z_std=math.inf
+        if fresh is None
+        else math.hypot(fresh.error, of_integral) / max(fresh.value, numbers.min_integral),
         difference=difference,
         n_points=len(X),
         effective_sample_size=0.0 if fresh is None else fresh.effective_size,
         pareto_k=math.nan if fresh is None else fresh.tail,
         wsabi_share=share,
         uncertainty=models.uncertainty,
-        model_log_var=2.0 * log_unit + math.log(max(sigma2, 1e-300)),
+        model_log_var=2.0 * log_unit + math.log(max(sigma2, TUNING.check.min_variance)),
         rests_on_points=rests_on_points,
         misplaced=math.nan if fresh is None else fresh.misplaced,
     )
@@ -173,9 +168,12 @@ def certify(
 def _trust(variance: float, gap: float, error: float, integral: float) -> float:
     """Weight of an estimate with that error, ``gap`` away from a model's, of that variance, which the gap may raise.
 
-    Up to BEYOND errors it says nothing of the model, as far as they are those of points beside a useful one.
+    Up to ``contradiction`` errors it says nothing of the model, as far as they are those of points beside a useful one.
     """
-    by_chance = error**2 + (BEYOND**2 - 1.0) * min(error, USEFUL * max(integral, 0.0)) ** 2
+    by_chance = (
+        error**2
+        + (TUNING.check.contradiction**2 - 1.0) * min(error, TUNING.check.useful_share * max(integral, 0.0)) ** 2
+    )
     variance = max(variance, gap**2 - by_chance)
     return variance / (variance + error**2)
 
@@ -214,24 +212,29 @@ class _Models:
     @property
     def unmet(self) -> float:
         """What patches of the surrogate's errors that no check points has met may add to an integral."""
-        return LEFT_OVER * min(self.uncertainty * min(self.overconfidence, OVERCONFIDENT), 1.0) * self.surrogate
+        return (
+            TUNING.check.integral_error
+            * min(self.uncertainty * min(self.overconfidence, TUNING.check.max_overconfidence), 1.0)
+            * self.surrogate
+        )
 
     @property
     def least_claim(self) -> float:
         """The least error that may be claimed for the surrogate's integral."""
-        return max(RESOLUTION, LEFT_OVER * self.uncertainty) * self.surrogate
+        return max(RESOLUTION, TUNING.check.integral_error * self.uncertainty) * self.surrogate
 
     @property
     def share_by_claim(self) -> float:
         """Weight of the WSABI models where no check points can choose: all or nothing, by the smaller claim."""
         return float(
-            self.wsabi is not None and math.sqrt(self.wsabi_variance) < LEFT_OVER * self.uncertainty * self.surrogate
+            self.wsabi is not None
+            and math.sqrt(self.wsabi_variance) < TUNING.check.integral_error * self.uncertainty * self.surrogate
         )
 
     def in_view_of(self, log_weights: Array) -> _Models:
         """The same in units in which log ℓπ/p (N,) can be told, where these models have next to nothing."""
         short = float(np.logaddexp.reduce(log_weights)) - math.log(len(log_weights)) - self.log_unit
-        if not short > 50.0:
+        if not short > TUNING.check.unit_shift:
             return self
         less = math.exp(-short) * self.surrogate
         unit = self.log_unit + short
@@ -240,10 +243,10 @@ class _Models:
     def combined(self, share: float, *, by_fresh: bool) -> tuple[float, float]:
         """Integral of the control with that share of WSABI, and the variance of Z about it, by the models alone."""
         wsabi = self.surrogate if self.wsabi is None else self.wsabi
-        by_surrogate = LEFT_OVER * self.uncertainty * self.overconfidence * self.surrogate
+        by_surrogate = TUNING.check.integral_error * self.uncertainty * self.overconfidence * self.surrogate
         own = share**2 * self.wsabi_variance + ((1.0 - share) * by_surrogate) ** 2
         # Where the check points have chosen one of the two, its distance from the other is the other's fault.
-        chosen = 1.0 - 4.0 * share * (1.0 - share) if by_fresh else 0.0
+        chosen = 1.0 - (2.0 * share) * (2.0 * (1.0 - share)) if by_fresh else 0.0
         misfit = (wsabi - self.surrogate) ** 2
         return share * wsabi + (1.0 - share) * self.surrogate, own + (1.0 - chosen) * misfit
 
@@ -301,14 +304,16 @@ def _models(regions: Regions, draws: _Draws) -> _Models:
         log_unit = regions.log_mass
     surrogate = _ratio(np.minimum(log_ratio - log_unit, draws.log_cap))
     total = float(surrogate.sum())
-    uncertainty = float(surrogate @ draws.sd) / total if total > 0.0 else NO_IDEA
+    uncertainty = float(surrogate @ draws.sd) / total if total > 0.0 else TUNING.check.unknown_sd
     wsabi, variance = _usable_moments(regions, log_unit)
     known = []
     if wsabi is not None:
         by_wsabi = regions.control(X, log_p + log_unit)
         found, noise = proposal.mean_of(by_wsabi, X, log_p)
         # Both are the same integral: beyond five standard errors they differ; the fifth allows for errors too small.
-        if noise > 0.05 * wsabi or abs(found - wsabi) > 0.2 * wsabi + 5.0 * noise:
+        one = TUNING.check
+        allowed = one.max_control_gap * wsabi + one.max_control_sds * noise
+        if noise > one.max_control_noise * wsabi or abs(found - wsabi) > allowed:
             wsabi, variance = None, 0.0
         else:
             known = [by_wsabi - wsabi]
@@ -338,7 +343,7 @@ def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, fl
         log_mean, log_var = regions.moments()
     except NumericalError:
         return None, 0.0
-    far = not math.isfinite(log_mean) or abs(log_mean - log_unit) > 5.0  # a hundredfold apart, one of them is nonsense
+    far = not math.isfinite(log_mean) or abs(log_mean - log_unit) > TUNING.check.max_control_nats
     if far or log_var - 2.0 * log_mean > 0.0:  # a relative sd above one is no knowledge
         return None, 0.0
     return math.exp(log_mean - log_unit), math.exp(log_var - 2.0 * log_unit)
@@ -371,12 +376,15 @@ class _Fresh:
     @property
     def scarcity(self) -> float:
         """Nats of doubt about a mean that rests on few points: 3/n_eff as the effective share falls from ⅕ to zero."""
-        return 3.0 * max(0.0, 1.0 - self.effective_size / (EVEN * self.n)) / max(self.effective_size, 1.0)
+        few = max(0.0, 1.0 - self.effective_size / (TUNING.check.even_share * self.n))
+        return TUNING.check.scarce_nats * few / max(self.effective_size, 1.0)
 
     @property
     def can_stand_alone(self) -> bool:
         """Whether the points are enough, and their weights even enough, for their own standard error to be believed."""
-        return self.effective_size >= max(ENOUGH_POINTS, EVEN * self.n) and not self.tail > MAX_TAIL
+        one = TUNING.check
+        enough = max(one.enough_points, one.even_share * self.n)
+        return self.effective_size >= enough and not self.tail > one.max_tail
 
 
 def _overconfidence(crossfit: CrossFit, X: Array, log_l: Array, log_weights: Array) -> float:
@@ -387,7 +395,7 @@ def _overconfidence(crossfit: CrossFit, X: Array, log_l: Array, log_weights: Arr
     if not np.any(np.isfinite(log_weights)):
         return 1.0
     w = truncated(log_weights)
-    z = np.minimum(np.abs(crossfit.standard_errors(X, log_l)), 1e6)  # no square overflows
+    z = np.minimum(np.abs(crossfit.standard_errors(X, log_l)), TUNING.check.max_standard_error)
     return max(1.0, math.sqrt(float(w @ np.square(z)) / float(w.sum())))
 
 
@@ -410,7 +418,7 @@ def _surrogate_residuals(
     if crossfit.is_plain:
         return true - _ratio(np.minimum(crossfit.regions.surrogate(X)[0], most) - log_p - models.log_unit)
     own = np.minimum(np.diagonal(crossfit.without_each(X)), most)
-    some, log_p_some = draws.X[:SOME], draws.log_p[:SOME]
+    some, log_p_some = draws.X[: TUNING.check.draws], draws.log_p[: TUNING.check.draws]
     log_ratios = np.minimum(crossfit.without_each(some) - log_p_some, models.log_cap)
     integrals = draws.proposal.means_of(_ratio(log_ratios - models.log_unit), some, log_p_some)
     lacking = integrals[-1] - integrals[:-1]
@@ -435,7 +443,9 @@ def _fresh(
     is_plain = bool(np.var(residual) > np.var(true))
     if is_plain:  # a control that does harm is left out: plain importance sampling
         residual, integral = true, 0.0
-        unmet = min(unmet, LEFT_OVER * float(np.mean(true)))  # nor is its size a measure of what was not met
+        unmet = min(
+            unmet, TUNING.check.integral_error * float(np.mean(true))
+        )  # nor is its size a measure of what was not met
     value = integral + float(np.mean(residual))
     bounded = integral + float(np.mean(np.minimum(residual, _bound(true))))
     # n − 3, not n − 1: the spread itself is estimated, and Student's t has a variance of (n − 1)/(n − 3). Residuals are
@@ -445,7 +455,7 @@ def _fresh(
     noise = math.hypot(spread / math.sqrt(n - 3), largest)
     squares = float(np.square(true).sum())
     size = float(true.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    misplaced = 0.5 * float(np.mean(np.abs(by_surrogate))) / max(value, 1e-3)
+    misplaced = 0.5 * float(np.mean(np.abs(by_surrogate))) / max(value, TUNING.check.min_integral)
     return _Fresh(
         n=n,
         value=value,
@@ -469,13 +479,15 @@ def _caution(fresh: _Fresh, integral: float) -> float:
     Half of their distance, less one nat, which the standard error holds by itself; and their scarcity: a mean that
     rests on one point is most likely far too low.
     """
-    distance = abs(math.log(max(fresh.value, 1e-3)) - math.log(max(integral, 1e-3)))
-    return math.hypot(0.5 * max(0.0, distance - 1.0), fresh.scarcity)
+    distance = abs(
+        math.log(max(fresh.value, TUNING.check.min_integral)) - math.log(max(integral, TUNING.check.min_integral))
+    )
+    return math.hypot(TUNING.check.distance_share * max(0.0, distance - TUNING.check.free_distance), fresh.scarcity)
 
 
 def _ratio(log_ratio: Array) -> Array:
     """exp, held to e¹⁰⁰: a model that far off is of no use, and its squares must not overflow."""
-    return np.exp(np.minimum(log_ratio, 100.0))
+    return np.exp(np.minimum(log_ratio, TUNING.check.max_log_ratio))
 
 
 def _bound(weights: Array) -> float:

@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.tuning import TUNING
 
 __all__ = ["pareto_k", "smoothed"]
-
-LEAST = 25  # weights, below which a tail of a fifth of them is too short to fit
 
 
 def pareto_k(log_weights: Array) -> float:
@@ -22,14 +21,14 @@ def pareto_k(log_weights: Array) -> float:
     weights, pulled to ½ by a weak prior worth ten observations as in Vehtari et al. (2024). Below 0.5 the variance of
     the mean is finite; above 0.7 neither the mean nor its standard error can be trusted.
     """
-    if len(log_weights) < LEAST or not np.any(np.isfinite(log_weights)):
+    if not _can_be_fitted(log_weights):
         return math.nan
     ordered = np.sort(np.exp(log_weights - np.max(log_weights)))
     tail = _tail_length(len(ordered))
     cutoff = float(ordered[-tail - 1])
     excess = ordered[-tail:] - cutoff
     excess = excess[excess > 0.0]
-    if len(excess) < 5:  # all but equal weights have no tail; a handful beside nothing is all tail
+    if len(excess) < TUNING.check.min_tail:  # all but equal weights have no tail; a handful beside nothing is all tail
         return 0.0 if cutoff > 0.0 else math.inf
     return _fitted(excess)[0]
 
@@ -41,7 +40,7 @@ def smoothed(log_weights: Array) -> Array:
     One weight that is large by chance then counts for no more than the tail says. Weights are left as they are where
     there are fewer than 25, or where some of the tail equal u.
     """
-    if len(log_weights) < LEAST or not np.any(np.isfinite(log_weights)):
+    if not _can_be_fitted(log_weights):
         return log_weights
     top = float(np.max(log_weights))
     weights = np.exp(log_weights - top)
@@ -49,31 +48,43 @@ def smoothed(log_weights: Array) -> Array:
     tail = order[-_tail_length(len(weights)) :]
     cutoff = float(weights[order[-len(tail) - 1]])
     excess = weights[tail] - cutoff
-    if np.count_nonzero(excess > 0.0) < max(5, len(tail)):  # ties with the cut-off: there is no tail to smooth
+    if np.count_nonzero(excess > 0.0) < max(
+        TUNING.check.min_tail, len(tail)
+    ):  # ties with the cut-off: there is no tail to smooth
         return log_weights
     k, sigma = _fitted(excess)
     upper = 1.0 - (np.arange(1, len(tail) + 1) - 0.5) / len(tail)  # the share of the tail above each
     with np.errstate(over="ignore", invalid="ignore"):  # a tail so heavy that its end is beyond all numbers
-        expected = -sigma * np.log(upper) if abs(k) < 1e-8 else sigma / k * np.expm1(-k * np.log(upper))
+        expected = (
+            -sigma * np.log(upper)
+            if abs(k) < TUNING.check.exponential_tail
+            else sigma / k * np.expm1(-k * np.log(upper))
+        )
     found = log_weights.copy()
     found[tail] = top + np.log(np.fmin(cutoff + expected, 1.0))
     return found
 
 
+def _can_be_fitted(log_weights: Array) -> bool:
+    """Whether a fifth of the weights (N,) are enough for a tail, and any of them is above zero."""
+    few = len(log_weights) < TUNING.check.min_tail / TUNING.check.tail_share
+    return not few and bool(np.any(np.isfinite(log_weights)))
+
+
 def _tail_length(n: int) -> int:
     """M = min(N/5, 3√N)."""
-    return math.ceil(min(0.2 * n, 3.0 * math.sqrt(n)))
+    return math.ceil(min(TUNING.check.tail_share * n, TUNING.check.tail_root * math.sqrt(n)))
 
 
 def _fitted(excess: Array) -> tuple[float, float]:
     """Shape k and scale σ of a generalised Pareto, from its ordered excesses (M,) above zero."""
-    m = len(excess)
-    grid = np.arange(1, 31 + int(math.sqrt(m)))
-    quartile = excess[max(int(m / 4 + 0.5) - 1, 0)]
-    b = 1.0 / excess[-1] + (1.0 - np.sqrt(grid[-1] / (grid - 0.5))) / (3.0 * quartile)
+    m, one = len(excess), TUNING.check
+    grid = np.arange(1, one.tail_grid + 1 + int(math.sqrt(m)))
+    quartile = excess[max(int(one.tail_quantile * m + 0.5) - 1, 0)]
+    b = 1.0 / excess[-1] + (1.0 - np.sqrt(grid[-1] / (grid - 0.5))) / (one.tail_grid_scale * quartile)
     k = np.array([np.mean(np.log1p(-value * excess)) for value in b])
     log_likelihood = m * (np.log(-b / k) - k - 1.0)
     weight = np.exp(log_likelihood - np.max(log_likelihood))
     best = float(weight @ b / weight.sum())
     shape = float(np.mean(np.log1p(-best * excess)))
-    return (m * shape + 10.0 * 0.5) / (m + 10.0), -shape / best
+    return (m * shape + one.tail_prior * one.tail_prior_mean) / (m + one.tail_prior), -shape / best

@@ -20,16 +20,9 @@ from wsabi._core.linalg import cholesky, log_det, solve_lower, square_distances
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.search.variance_reduction import relative_variance, relief
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.surrogate.interactions import LEAST_DIMENSION
-from wsabi.adaptive.surrogate.model import (
-    MANY_DIMENSIONS,
-    STEPS,
-    LogSurrogate,
-    Trend,
-    fit_log_surrogate,
-    n_coefficients,
-)
+from wsabi.adaptive.surrogate.model import LogSurrogate, Trend, fit_log_surrogate, n_coefficients
 from wsabi.adaptive.surrogate.students import Students, truncated
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.gp.feasibility import Border, fit_border
 from wsabi.priors import Measure
@@ -43,11 +36,10 @@ GREEDY_SPAN = 20.0  # four times as cold: for looks that are wanted to take the 
 # Points in the surrogate, and fresh ones at last: factoring them costs 3 ms, and all else grows with their square.
 MAX_DATA = 350
 LAST_DATA = 1000  # points in the surrogate of a last estimate, asked for once: factoring them takes a tenth of a second
-# Points in the surrogate per coefficient of a quadratic, above MANY_DIMENSIONS, where that is more than the two numbers
+# Points in the surrogate per coefficient of a quadratic, above many_dimensions, where that is more than the two numbers
 # above. With fewer than one the data do not fix the quadratic; in 25 dimensions the surrogate told it from the smooth
 # remainder, and its predictive sd fell from 1.2 nats to 0.01, between 1.25 and 1.4 points per coefficient.
 DATA_PER_COEFFICIENT = 1.5
-LAST_STEPS = 2 * STEPS  # of the search for θ before a last estimate: there will be no others to go on
 LAST_INTERACTIONS = 2  # in the surrogate of a last estimate, one on the way: half of a surrogate's time goes into one
 # By which doubt is judged: to 8 %, and one candidate beside another better, by the same ones. With twice as many, and
 # twice the candidates, an evaluation takes a third more time, and ten runs were no more exact.
@@ -55,7 +47,7 @@ WITNESSES = 150
 # Draws of q among which the next point is chosen, half as many beside the witnesses: the best is in the upper per cent.
 CANDIDATES = 400
 DRAWS = 600  # importance draws per matching step: moments to about 5 %, well inside the inflation of q
-# Importance draws per coefficient of a quadratic, above MANY_DIMENSIONS: q has nearly as many moments. Each step of the
+# Importance draws per coefficient of a quadratic, above many_dimensions: q has nearly as many moments. Each step of the
 # matching draws from the q of the step before, and too few draws shrink q at every step. Matched to an exact Gaussian
 # with 600 draws, q ends 2 nats from it in 20 dimensions, 7 in 25, 17 in 30 and 55 in 40 (Kullback-Leibler divergence,
 # after 15 steps). With 6 per coefficient it ends 0.01 D nats away after 3 steps, as with 600 draws in 10 dimensions.
@@ -68,7 +60,7 @@ HOLLOW = 6  # dimensions from which on fewer than a tenth of a Gaussian's draws 
 RESOLUTION = 1e-3  # temperatures: noise of the values, far below what any of them is wanted for
 FAR = 1e60  # nats below the best: what lies further down counts as this far, and no fourth power of it overflows
 MATCHES = 30  # at most, without new data: q shrinks threefold in each, and priors are rarely 3^30 posteriors wide
-# Nats: above MANY_DIMENSIONS, a surrogate whose predictive sd under the matched q is below this does not extrapolate,
+# Nats: above many_dimensions, a surrogate whose predictive sd under the matched q is below this does not extrapolate,
 # and q may grow as it says. Growing to twice the volume at a time would take a q that is too thin tens of steps.
 KNOWN = 0.5
 LEARN_GROWTH = 1.1  # of the data, after which θ is learnt anew: that takes a score of factorisations, and θ is slow
@@ -80,12 +72,16 @@ IGNORANT = (
 def max_data(dim: int, least: int | None = None) -> int:
     """Largest number of points in a surrogate in ``dim`` dimensions; ``least`` is MAX_DATA unless given."""
     least = MAX_DATA if least is None else least
-    return least if dim <= MANY_DIMENSIONS else max(least, int(DATA_PER_COEFFICIENT * n_coefficients(dim)))
+    return (
+        least
+        if dim <= TUNING.surrogate.many_dimensions
+        else max(least, int(DATA_PER_COEFFICIENT * n_coefficients(dim)))
+    )
 
 
 def n_draws(dim: int) -> int:
     """Number of importance draws per matching step in ``dim`` dimensions."""
-    return DRAWS if dim <= MANY_DIMENSIONS else DRAWS_PER_COEFFICIENT * n_coefficients(dim)
+    return DRAWS if dim <= TUNING.surrogate.many_dimensions else DRAWS_PER_COEFFICIENT * n_coefficients(dim)
 
 
 def divergence(shift: Array, factor: Array) -> float:
@@ -145,7 +141,7 @@ class Explorer:
         *,
         learn: bool = False,
         limit: int | None = None,
-        steps: int = STEPS,
+        steps: int | None = None,
         n_interactions: int = 1,
     ) -> None:
         """Surrogate of log ℓ (N,) at X (N, D), in coordinates of q; θ is learnt or kept.
@@ -200,7 +196,11 @@ class Explorer:
 
     def _turn(self, temperature: float) -> Array | None:
         """Axes of the interactions, (D, D), or None: a hot search asks for a direction, which it has without them."""
-        return self.frame.turn if temperature == 1.0 and self.measure.dim >= LEAST_DIMENSION else None
+        return (
+            self.frame.turn
+            if temperature == 1.0 and self.measure.dim >= TUNING.surrogate.min_interaction_dimension
+            else None
+        )
 
     def _relevant(self, Y: Array, log_p: Array, limit: int = MAX_DATA) -> Indices:
         """Indices of the data to model: all near q, and never fewer than 2D + 2.
@@ -312,7 +312,7 @@ class Explorer:
         values, vectors = np.linalg.eigh(factor @ factor.T)
         values = np.clip(values, 1.0 / 9.0, 9.0)
         growth = 0.5 * float(np.log(values).sum())
-        extrapolates = dim <= MANY_DIMENSIONS or self.uncertainty > KNOWN
+        extrapolates = dim <= TUNING.surrogate.many_dimensions or self.uncertainty > KNOWN
         if extrapolates and growth > math.log(2.0):
             values = np.where(values > 1.0, values ** (math.log(2.0) / growth), values)
         cov = (vectors * values) @ vectors.T
@@ -354,7 +354,9 @@ class Explorer:
         """
         learnt = copy.copy(self)
         try:
-            learnt.fit(X, log_l, learn=True, steps=LAST_STEPS, n_interactions=LAST_INTERACTIONS)
+            learnt.fit(
+                X, log_l, learn=True, steps=2 * TUNING.surrogate.learning_steps, n_interactions=LAST_INTERACTIONS
+            )
         except NumericalError:
             return self
         if learnt.temperature != self.temperature:

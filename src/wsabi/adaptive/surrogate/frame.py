@@ -10,11 +10,10 @@ import numpy as np
 from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
 from wsabi.adaptive.surrogate.model import Theta
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 
 __all__ = ["Frame"]
-
-THIN = 1e-5  # width over the largest, below which its square has lost more than six digits in a covariance
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Frame:
         """
         factor = self.axes * self.widths
         mean = self.mean + factor @ shift
-        if np.min(self.widths) > THIN * np.max(self.widths):
+        if np.min(self.widths) > TUNING.surrogate.thin_width * np.max(self.widths):
             return Frame.of(mean, factor @ cov @ factor.T)
         axes, widths, _ = np.linalg.svd(factor @ cholesky(cov))
         return Frame(mean, axes[:, ::-1], widths[::-1])

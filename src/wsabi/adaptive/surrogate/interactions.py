@@ -19,11 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.tuning import TUNING
 
-__all__ = ["BLOCK", "LEAST_DIMENSION", "SIDES", "AxisKernel", "bent", "interactions"]
+__all__ = ["SIDES", "AxisKernel", "bent", "interactions"]
 
-LEAST_DIMENSION = 3  # in one and two dimensions there are data enough to learn any smooth function
-BLOCK = 1 << 15  # entries worked on at a time: three such blocks fit into a core's own cache
 SIDES = 4  # numbers for each parameter: log h, log a, c, log s
 
 
@@ -37,12 +36,12 @@ def interactions(V: Array, W: Array, log_a: Array) -> Array:
     """p(v_m, w_n), (M, N), for bent V (M, D) and W (N, D).
 
     With q = (v_d − w_d)² a factor is (1 + a + q)/((1 + a)(1 + q)): products of those above and of those below, and one
-    division. D of them stay far from overflow: v is bounded by s/h. BLOCK entries are worked on at a time.
+    division. D of them stay far from overflow: v is bounded by s/h. A block of entries is worked on at a time.
     """
     a = np.exp(log_a)
     left, right = _rows(V), _columns(W)
     p = np.empty((len(V), len(W)))
-    rows = max(1, BLOCK // max(len(W), 1))
+    rows = max(1, TUNING.surrogate.block // max(len(W), 1))
     below, factor = np.empty((rows, len(W))), np.empty((rows, len(W)))
     for start in range(0, len(V), rows):
         above = p[start : start + rows]
@@ -123,9 +122,9 @@ class AxisKernel:
             np.divide(F, q1, out=F)
             both[:, 1] = v
             ones, moments = (F @ both).T
-            by_v[:, d] = -4.0 * a * (v * ones - moments)
+            by_v[:, d] = -(2.0 * 2.0) * a * (v * ones - moments)
         log_h, _, centre, log_s = self.sides
         x = (self.U - centre) * np.exp(-log_s)
-        flat = np.exp(-log_h) / np.square(np.cosh(np.minimum(np.abs(x), 300.0)))  # sech²/h
+        flat = np.exp(-log_h) / np.square(np.cosh(np.minimum(np.abs(x), TUNING.surrogate.max_bend)))  # sech²/h
         by_s = by_v * (self.V - (self.U - centre) * flat)
         return np.stack([-(by_v * self.V).sum(axis=0), by_a, -(by_v * flat).sum(axis=0), by_s.sum(axis=0)])

@@ -26,23 +26,13 @@ from wsabi._core.linalg import (
     solve_upper,
 )
 from wsabi._core.types import Array, Indices
-from wsabi.adaptive.surrogate.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
+from wsabi.adaptive.surrogate.interactions import SIDES, AxisKernel, bent, interactions
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 
-__all__ = ["MANY_DIMENSIONS", "STEPS", "LogSurrogate", "Theta", "Trend", "fit_log_surrogate", "n_coefficients"]
+__all__ = ["LogSurrogate", "Theta", "Trend", "fit_log_surrogate", "n_coefficients"]
 
-# Relative to the mean diagonal of the kernel matrix; see JITTER in _core/linalg. Values of hundreds of nats make that
-# diagonal 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth
-# of it.
-JITTER = 1e-11
-STEPS = 20  # of the search for θ, which goes on from where it was left as the data grow
 Side = tuple[float, float, float, float]  # log h, log a, c, log s of one parameter's axis
-OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
-SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
-
-# Number of dimensions above which the sizes of the surrogates follow the number of coefficients of a
-# quadratic. Up to 20 dimensions there are at most 231 of them, and the fixed sizes are enough.
-MANY_DIMENSIONS = 20
 
 
 def n_coefficients(dim: int) -> int:
@@ -145,7 +135,7 @@ class LogSurrogate:
         A, B = P / lengths, self.Y / lengths
         U, V = self._bent(P), self._bent(self.Y)
         k = np.empty((len(P), len(self.Y)))
-        rows = max(1, BLOCK // max(len(self.Y), 1))
+        rows = max(1, TUNING.surrogate.block // max(len(self.Y), 1))
         for start in range(0, len(P), rows):
             block = slice(start, start + rows)
             k[block] = self._kernel_block(P[block], A[block], B, [u[block] for u in U], V)
@@ -161,10 +151,10 @@ class LogSurrogate:
         k = gaussian_exponent(A, B, 2.0 * log_scale)
         np.exp(k, out=k)
         inner = P @ self.Y.T
-        quadratic = (0.25 * math.exp(2.0 * log_curvature)) * inner
-        quadratic += (self.temperature * SLOPE_SD) ** 2
+        quadratic = (0.5**2 * math.exp(2.0 * log_curvature)) * inner
+        quadratic += (self.temperature * TUNING.surrogate.slope_sd) ** 2
         quadratic *= inner
-        quadratic += (self.temperature * OFFSET_SD) ** 2
+        quadratic += (self.temperature * TUNING.surrogate.offset_sd) ** 2
         k += quadratic
         for u, v, sides, log_sigma in zip(U, V, self.theta.sides, log_sigmas, strict=True):
             p = interactions(u, v, sides[1])
@@ -191,7 +181,11 @@ class LogSurrogate:
         V = multiply_lower(self._inverse, k.T)
         explained = np.einsum("mn,mn->m", V.T, V.T)
         # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
-        return self._with_trend(k @ self.weights, P), np.maximum(self._prior_variance(P) - explained, 1e-8), V
+        return (
+            self._with_trend(k @ self.weights, P),
+            np.maximum(self._prior_variance(P) - explained, TUNING.surrogate.min_variance),
+            V,
+        )
 
     def covariances(self, P: Array, last: int) -> tuple[Array, Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D), and the covariances with the R last of P, (M, R)."""
@@ -209,7 +203,9 @@ class LogSurrogate:
         scale, curvature, *sigmas = np.exp(self.theta.scales)
         squares = np.square(P).sum(axis=1)
         prior = scale**2 + sum(sigma**2 for sigma in sigmas) + np.square(0.5 * curvature * squares)
-        return np.asarray(prior + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares))
+        return np.asarray(
+            prior + self.temperature**2 * (TUNING.surrogate.offset_sd**2 + TUNING.surrogate.slope_sd**2 * squares)
+        )
 
     # -- more data, and without some of them --------------------------------------------------------------------------
 
@@ -228,7 +224,7 @@ class LogSurrogate:
         S = solve_lower(self.L, self._kernel(Y).T).T
         K = replace(self, Y=Y)._kernel(Y)
         diagonal = np.diag_indices(rows)
-        K[diagonal] += noise + JITTER * float(np.mean(K[diagonal]))
+        K[diagonal] += noise + TUNING.surrogate.jitter * float(np.mean(K[diagonal]))
         L = np.zeros((n + rows, n + rows), order="F")
         L[:n, :n], L[n:, :n], L[n:, n:] = self.L, S, cholesky(K - S @ S.T)
         half = self.L.T @ self.weights  # L⁻¹ of the old values
@@ -296,21 +292,22 @@ class _Data:
     def of(cls, Y: Array, values: Array, noise: Array, temperature: float, turn: Array | None, n: int) -> _Data:
         """For values (N,) at Y (N, D) with noise variances (N,), and n interactions where there is a ``turn``."""
         inner = Y @ Y.T
-        linear = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
+        linear = temperature**2 * (TUNING.surrogate.offset_sd**2 + TUNING.surrogate.slope_sd**2 * inner)
         U, n = (Y, 0) if turn is None else (Y @ turn.T, n)
-        return cls(Y, values, noise, temperature, linear, 0.25 * inner**2, U, n)
+        return cls(Y, values, noise, temperature, linear, np.square(0.5 * inner), U, n)
 
     @property
     def theta_mean(self) -> Theta:
-        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), SIDE_MEANS, and one temperature each."""
-        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, SIDE_MEANS, math.log(self.temperature))
+        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), _side_means, one temperature each."""
+        length = 0.5 * math.log(self.Y.shape[1]) + TUNING.surrogate.log_length_mean
+        return self.each(length, _side_means(), math.log(self.temperature))
 
     def each(self, length: float, sides: Sequence[Side], scale: float) -> Theta:
         """A θ of the parts that the kernel of these data has."""
         return Theta.each(self.Y.shape[1], length, sides[: self.n_interactions], scale)
 
-    def matrices(self, theta: Theta, jitter: float = JITTER) -> _Matrices:
-        """The kernel matrix with noise, and its parts."""
+    def matrices(self, theta: Theta, growth: float = 1.0) -> _Matrices:
+        """The kernel matrix with noise and ``growth`` times the jitter, and its parts."""
         _, curvature, *sigmas = np.exp(theta.scales)
         Y = self.Y / np.exp(theta.lengths)
         smooth = gaussian_exponent(Y, Y, 2.0 * theta.scales[0])
@@ -322,19 +319,32 @@ class _Data:
         for sigma, kernel in zip(sigmas, interactions, strict=True):
             K += sigma**2 * kernel.p
         diagonal = K.ravel()[:: len(K) + 1]
-        diagonal += self.noise + jitter * float(np.mean(diagonal))
+        diagonal += self.noise + growth * TUNING.surrogate.jitter * float(np.mean(diagonal))
         return _Matrices(smooth, K.T, interactions)
 
 
-# Centres and sds of the priors, and how far from the centre the search may go, all but c in log: l_d and h_d within a
-# factor of 4 at two sds, the scales within 20. For each parameter h = 1.6 of its sds under q, and half as much in a
-# second interaction, for what changes faster; a = 1, as much alone as with others; c in the middle of q; and s = 4:
-# where nine tenths of q lie, tanh is within a twentieth of straight.
-LENGTH_SD, SCALE_SD = 0.7, 1.5
-LENGTH_REACH, SCALE_REACH = 2.5, 7.0
-SIDE_MEANS: tuple[Side, Side] = ((0.5, 0.0, 0.0, math.log(4.0)), (0.5 - math.log(2.0), 0.0, 0.0, math.log(4.0)))
-SIDE_SDS = 2 * ((LENGTH_SD, 1.0, 1.0, 1.0),)
-SIDE_REACHES = 2 * ((LENGTH_REACH, 4.0, 3.0, 3.0),)
+def _side_means() -> tuple[Side, Side]:
+    """Prior means of log h, log a, c and log s, of the first interaction and of the second, which changes faster.
+
+    a = 1 gives a parameter as much weight alone as with others; c = 0 is the middle of q.
+    """
+    one = TUNING.surrogate
+    length, plateau = one.log_length_mean, one.log_plateau_mean
+    return (length, 0.0, 0.0, plateau), (length + one.log_second_length_shift, 0.0, 0.0, plateau)
+
+
+def _prior_sds(data: _Data) -> Array:
+    """Prior sds of all entries of θ, in one vector."""
+    one = TUNING.surrogate
+    side = (one.length_sd, one.axis_sd, one.axis_sd, one.axis_sd)
+    return data.each(one.length_sd, (side, side), one.scale_sd).vector
+
+
+def _reaches(data: _Data) -> Array:
+    """How far from its prior mean each entry of θ may go, in one vector."""
+    one = TUNING.surrogate
+    side = (one.length_reach, one.strength_reach, one.axis_reach, one.axis_reach)
+    return data.each(one.length_reach, (side, side), one.scale_reach).vector
 
 
 def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
@@ -345,11 +355,11 @@ def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
     try:
         L = cholesky(parts.whole)
     except NumericalError:
-        return 1e10, np.zeros_like(vector)
+        return TUNING.surrogate.failed_objective, np.zeros_like(vector)
     half = solve_lower(L, data.values)
     weights = solve_upper(L, half)
     A = np.outer(weights, weights) - inverse_from_cholesky(L)
-    sds = data.each(LENGTH_SD, SIDE_SDS, SCALE_SD).vector
+    sds = _prior_sds(data)
     z = (vector - centre.vector) / sds
     value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
     return value, -0.5 * _slopes(data, theta, parts, A) + z / sds
@@ -380,7 +390,7 @@ def _learn(data: _Data, warm: Theta | None, steps: int) -> Theta:
     from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
 
     prior = data.theta_mean
-    centre, reach = prior.vector, data.each(LENGTH_REACH, SIDE_REACHES, SCALE_REACH).vector
+    centre, reach = prior.vector, _reaches(data)
     low, high = centre - reach, centre + reach
     starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
     known = [_objective(data, vector) for vector in starts]
@@ -392,7 +402,7 @@ def _learn(data: _Data, warm: Theta | None, steps: int) -> Theta:
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(low, high, strict=True)),
-        options={"maxiter": steps, "ftol": 1e-5},
+        options={"maxiter": steps, "ftol": TUNING.surrogate.learning_tolerance},
     )
     return prior.like(np.asarray(found.x) if found.fun <= least else start)
 
@@ -402,12 +412,13 @@ def _factor(data: _Data, theta: Theta) -> Array:
 
     θ kept from other data may fit these so badly that round-off is no longer below the jitter.
     """
-    for more in (1.0, 1e2):
+    numbers = TUNING.surrogate
+    for attempt in range(numbers.jitter_retries):
         try:
-            return cholesky(data.matrices(theta, more * JITTER).whole)
+            return cholesky(data.matrices(theta, numbers.jitter_growth**attempt).whole)
         except NumericalError:
             continue
-    return cholesky(data.matrices(theta, 1e4 * JITTER).whole)
+    return cholesky(data.matrices(theta, numbers.jitter_growth**numbers.jitter_retries).whole)
 
 
 def fit_log_surrogate(
@@ -420,13 +431,14 @@ def fit_log_surrogate(
     n_interactions: int = 1,
     theta: Theta | None = None,
     learn: bool = True,
-    steps: int = STEPS,
+    steps: int | None = None,
     trend: Trend | None = None,
 ) -> LogSurrogate:
     """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
 
-    ``turn`` (D, D) takes y to the parameters; without it there are no interactions, with it ``n_interactions``. With a
-    ``trend`` the Gaussian process is that of the values less the trend.
+    ``turn`` (D, D) takes y to the parameters; without it there are no interactions, with it ``n_interactions``.
+    ``steps`` are ``learning_steps`` unless given.
+    With a ``trend`` the Gaussian process is that of the values less the trend.
 
     Raises
     ------
@@ -438,7 +450,7 @@ def fit_log_surrogate(
     if theta is not None:
         theta = theta.with_parts_of(data.theta_mean)
     if learn or theta is None:
-        theta = _learn(data, theta, steps)
+        theta = _learn(data, theta, TUNING.surrogate.learning_steps if steps is None else steps)
     L = _factor(data, theta)
     weights = solve_upper(L, solve_lower(L, values))
     return LogSurrogate(Y, L, weights, theta, temperature, turn, trend)

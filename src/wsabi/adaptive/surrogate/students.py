@@ -14,22 +14,14 @@ from functools import cached_property
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.tuning import TUNING
 
-__all__ = ["DEGREES", "Students", "fit_students", "joined", "shape_of", "truncated"]
-
-DEGREES = 5.0  # of freedom of every component: tails heavier than any Gaussian's, with four moments
-
-ROUNDS = 3  # of draws and fits on the surrogate: each starts from the last one's shape, and little changes after three
-DRAWS = 1000  # per round: a hundred and more for each of the components
-STEPS = 12  # of expectation maximisation per round: a proposal needs no more than the rough shape
-COMPONENTS = 8  # an arc or an arm is followed by that many pieces to a few per cent
-REACHING_SHARE = 0.2  # of the draws look further out: enough to be met, too few to matter where there is nothing
-EVEN = 0.6  # effective share of the draws above which one component is shape enough
+__all__ = ["Students", "fit_students", "joined", "shape_of", "truncated"]
 
 
 @dataclass(frozen=True)
 class Students:
-    """Σ_k w_k t_ν(x; μ_k, Σ_k), ν = DEGREES: weights (K,), means (K, D), covs (K, D, D)."""
+    """Σ_k w_k t_ν(x; μ_k, Σ_k), ν = TUNING.surrogate.degrees: weights (K,), means (K, D), covs (K, D, D)."""
 
     weights: Array
     means: Array
@@ -54,7 +46,7 @@ class Students:
         try:
             return np.asarray(np.linalg.cholesky(self.covs), dtype=np.float64)
         except np.linalg.LinAlgError:
-            round_off = 64.0 * np.finfo(np.float64).eps * np.trace(self.covs, axis1=1, axis2=2)
+            round_off = TUNING.surrogate.ridge * np.finfo(np.float64).eps * np.trace(self.covs, axis1=1, axis2=2)
             return np.asarray(np.linalg.cholesky(self.covs + round_off[:, None, None] * np.eye(self.covs.shape[1])))
 
     @cached_property
@@ -72,13 +64,13 @@ class Students:
 
     def log_terms(self, X: Array, distances: Array | None = None) -> Array:
         """log w_k t_ν(x_n; μ_k, Σ_k), (K, N)."""
-        dim = X.shape[1]
+        dim, degrees = X.shape[1], TUNING.surrogate.degrees
         delta = self.distances(X) if distances is None else distances
-        constant = math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES)
-        constant -= 0.5 * dim * math.log(DEGREES * math.pi)
+        constant = math.lgamma(0.5 * (degrees + dim)) - math.lgamma(0.5 * degrees)
+        constant -= 0.5 * dim * math.log(degrees * math.pi)
         log_dets = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
         heads = constant - log_dets + np.log(self.weights)
-        return np.asarray(heads[:, None] - 0.5 * (DEGREES + dim) * np.log1p(delta / DEGREES))
+        return np.asarray(heads[:, None] - 0.5 * (degrees + dim) * np.log1p(delta / degrees))
 
     def log_pdf(self, X: Array) -> Array:
         """Log density, (N,), at X (N, D)."""
@@ -87,7 +79,8 @@ class Students:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws, (n, D)."""
         labels = rng.choice(len(self.weights), size=n, p=self.weights)
-        noise = rng.standard_normal((n, self.means.shape[1])) * np.sqrt(DEGREES / rng.chisquare(DEGREES, n))[:, None]
+        degrees = TUNING.surrogate.degrees
+        noise = rng.standard_normal((n, self.means.shape[1])) * np.sqrt(degrees / rng.chisquare(degrees, n))[:, None]
         return np.asarray(self.means[labels] + (self.factors[labels] @ noise[:, :, None])[:, :, 0])
 
 
@@ -100,11 +93,13 @@ def joined(parts: Sequence[tuple[float, Students]]) -> Students:
     )
 
 
-def fit_students(X: Array, weights: Array, components: int, rng: np.random.Generator, steps: int = 30) -> Students:
+def fit_students(
+    X: Array, weights: Array, components: int, rng: np.random.Generator, steps: int | None = None
+) -> Students:
     """Maximum of Σ_n weights_n log Σ_k w_k t_ν(x_n; μ_k, Σ_k) by expectation maximisation, weights (N,) summing to one.
 
     Each covariance is shrunk towards that of one of K equal parts of the whole by 2D observations' worth, so that a
-    component of few effective points stays wide.
+    component of few effective points stays wide. ``steps`` are ``fine_steps`` unless given.
     """
     n_effective = 1.0 / float(np.square(weights).sum())
     dim = X.shape[1]
@@ -113,15 +108,16 @@ def fit_students(X: Array, weights: Array, components: int, rng: np.random.Gener
     part = whole * components ** (-2.0 / dim)  # the volume of one of K equal parts is 1/K of the whole's
     chosen = rng.choice(len(X), size=components, replace=False, p=weights)
     mixture = Students(np.full(components, 1.0 / components), X[chosen], np.repeat(part[None], components, axis=0))
-    prior_count = 2.0 * dim / n_effective
-    for _ in range(steps):
+    prior_count = TUNING.surrogate.prior_points * dim / n_effective
+    degrees = TUNING.surrogate.degrees
+    for _ in range(TUNING.surrogate.fine_steps if steps is None else steps):
         delta = mixture.distances(X)
         terms = mixture.log_terms(X, delta)
         shares = np.exp(terms - terms.max(axis=0))  # r_kn, (K, N)
         shares *= weights / shares.sum(axis=0)
-        pull = shares * (DEGREES + dim) / (DEGREES + delta)  # a Student density counts far points less
+        pull = shares * (degrees + dim) / (degrees + delta)  # a Student density counts far points less
         totals = shares.sum(axis=1)
-        means = (pull @ X) / np.maximum(pull.sum(axis=1), 1e-300)[:, None]
+        means = (pull @ X) / np.maximum(pull.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
         covs = np.stack([(X - mean).T @ ((X - mean) * w[:, None]) for mean, w in zip(means, pull, strict=True)])
         covs = (covs + prior_count * part) / (totals + prior_count)[:, None, None]
         kept = totals * n_effective > dim
@@ -141,27 +137,29 @@ def shape_of(log_target: Callable[[Array], Array], guess: Students, rng: np.rand
     Beside exp(log_target) its square root is fitted: that mixture reaches along arms and round bends, where the next
     round may find that the mass goes on.
     """
+    one = TUNING.surrogate
+    n, k, share = one.shape_draws, one.components, one.reaching_share
     shape, reaching = guess, guess.widened(2.0)
     used: list[Students] = []
     X, log_t = np.empty((0, guess.means.shape[1])), np.empty(0)
-    for _ in range(ROUNDS):
-        draws = joined([(1.0 - REACHING_SHARE, shape), (REACHING_SHARE, reaching)])
+    for _ in range(one.shape_rounds):
+        draws = joined([(1.0 - share, shape), (share, reaching)])
         used.append(draws)
-        fresh = draws.sample(DRAWS, rng)
+        fresh = draws.sample(n, rng)
         X, log_t = np.concatenate([X, fresh]), np.concatenate([log_t, log_target(fresh)])
         log_p = np.logaddexp.reduce([other.log_pdf(X) for other in used], axis=0)
         if not np.any(np.isfinite(log_t)):
             break
         w = truncated(log_t - log_p)
         w /= w.sum()
-        if np.count_nonzero(w) < COMPONENTS * X.shape[1]:  # too few to fit anything to: the last shape is kept
+        if np.count_nonzero(w) < k * X.shape[1]:  # too few to fit anything to: the last shape is kept
             break
-        if float(w[-DRAWS:].sum()) ** 2 > EVEN * DRAWS * float(np.square(w[-DRAWS:]).sum()):
+        if float(w[-n:].sum()) ** 2 > one.even_share * n * float(np.square(w[-n:]).sum()):
             break
-        shape = fit_students(X, w, COMPONENTS, rng, STEPS)
+        shape = fit_students(X, w, k, rng, one.shape_steps)
         wide = truncated(0.5 * log_t - log_p)
-        reaching = fit_students(X, wide / wide.sum(), COMPONENTS // 2, rng, STEPS)
-    return joined([(1.0 - REACHING_SHARE, shape), (REACHING_SHARE, reaching)])
+        reaching = fit_students(X, wide / wide.sum(), k // 2, rng, one.shape_steps)
+    return joined([(1.0 - share, shape), (share, reaching)])
 
 
 def truncated(log_weights: Array) -> Array:
