@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import wsabi
-from wsabi.adaptive.check.combine import FINAL
+from wsabi.adaptive.check.controls import FINAL
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.plots.style import TRUTH, new_figure
 

@@ -11,7 +11,7 @@ import pytest
 
 import wsabi
 from wsabi._core.checks import whole_number
-from wsabi.adaptive.surrogate.model import n_coefficients
+from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import LikelihoodError
 from wsabi.run import checked_budget, checked_tol, default_budget, too_few_evaluations

@@ -13,7 +13,7 @@ import numpy as np
 from wsabi._core.checks import whole_number
 from wsabi._core.types import Array
 from wsabi.adaptive.search.ascent import Slope, climb
-from wsabi.adaptive.surrogate.model import n_coefficients
+from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import LikelihoodError, NumericalError, announce
 from wsabi.likelihood import checked_slope, evaluator, gradient_evaluator

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._core.types import Array, Streams
-from wsabi.adaptive.check.combine import INTERIM, Effort, certify
+from wsabi.adaptive.check.combine import certify
+from wsabi.adaptive.check.controls import INTERIM, Effort
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.pareto import smoothed
 from wsabi.adaptive.check.proposal import Proposal, log_mixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.adaptive.check.combine import FINAL, INTERIM
+from wsabi.adaptive.check.controls import FINAL, INTERIM
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import NumericalError
 from wsabi.posterior.weighted import WeightedSamples

@@ -57,13 +57,13 @@ def a_region_and_its_image() -> Regions:
     return Regions(measure, Settings(), rng, both, X, smooth(X), [None, None], families=[0, 0], symmetries=[TURN, None])
 
 
-def fresh(dim: int, n: int = 6) -> np.ndarray:
+def check_points(dim: int, n: int = 6) -> np.ndarray:
     return np.random.default_rng(3).standard_normal((n, dim))
 
 
 def test_without_each_is_what_surrogates_say_that_never_had_it() -> None:
     """And the last row is what they say who had all."""
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_regions(), check_points(2)
     places = np.concatenate([np.random.default_rng(4).standard_normal((20, 2)), X])
     rows = CrossFit.of(regions, X, smooth(X), len(X)).without_each(places)
     assert rows.shape == (len(X) + 1, len(places))
@@ -75,7 +75,7 @@ def test_without_each_is_what_surrogates_say_that_never_had_it() -> None:
 
 
 def test_an_image_goes_with_the_point_that_it_is_an_image_of() -> None:
-    regions, X = a_region_and_its_image(), fresh(3)
+    regions, X = a_region_and_its_image(), check_points(3)
     both, twice = np.concatenate([X, TURN.image(X)]), np.tile(smooth(X), 2)
     places = np.random.default_rng(4).standard_normal((20, 3))
     rows = CrossFit.of(regions, both, twice, len(X)).without_each(places)
@@ -87,7 +87,7 @@ def test_an_image_goes_with_the_point_that_it_is_an_image_of() -> None:
 
 def test_what_was_fitted_to_the_training_data_stays_as_it_was() -> None:
     """Points far above, far away or of zero likelihood change neither q, θ, nor what the best value is."""
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_regions(), check_points(2)
     X[0], log_l = 300.0, smooth(X)
     log_l[1], log_l[2] = log_l[1] + 50.0, -np.inf
     before = [part.explorer.surrogate for part in regions.parts]
@@ -105,14 +105,14 @@ def test_what_was_fitted_to_the_training_data_stays_as_it_was() -> None:
 
 
 def test_no_more_than_so_many_and_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_regions(), check_points(2)
     monkeypatch.setattr(module, "MAX_DATA", 4)
     assert_array_equal(CrossFit.of(regions, X, smooth(X), len(X)).owners[0], [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("told", [False, True])
 def test_standard_errors_are_those_of_surrogates_that_never_had_the_point(told: bool) -> None:
-    regions, X = two_regions(), fresh(2)
+    regions, X = two_regions(), check_points(2)
     log_l = smooth(X)
     log_l[2] = -np.inf
     crossfit = CrossFit.of(regions, X, log_l, len(X)) if told else CrossFit.without_any(regions, len(X))

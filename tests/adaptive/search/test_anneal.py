@@ -26,8 +26,9 @@ from wsabi.adaptive.search.anneal import (
 )
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.interactions import AxisKernel
-from wsabi.adaptive.surrogate.model import LogSurrogate, Theta
+from wsabi.adaptive.surrogate.model import LogSurrogate
 from wsabi.adaptive.surrogate.students import truncated
+from wsabi.adaptive.surrogate.theta import Theta
 from wsabi.adaptive.tuning import tuned
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian, Measure

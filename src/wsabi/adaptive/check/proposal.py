@@ -1,4 +1,4 @@
-"""Where the certificate's points are drawn: a mixture of heavier tails than q, with a share of the prior."""
+"""The density of the check points: a mixture of heavier tails than q, with a share of the prior."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ __all__ = ["Proposal", "log_mixture"]
 
 
 class Proposal:
-    """p = 0.1 π + 0.9 Σ_k w_k (0.2 t₅(u; μ_k, Σ_k) + 0.5 s_k(u) + 0.3 d_k(u)), the density of the certificate's points.
+    """p = 0.1 π + 0.9 Σ_k w_k (0.2 t₅(u; μ_k, Σ_k) + 0.5 s_k(u) + 0.3 d_k(u)), the density of the check points.
 
-    μ_k and Σ_k are those of q_k; s_k is the region's shape as its surrogate has it; d_k follows the surrogate's doubt
-    about it, without which a surrogate that overlooks an arm would have its own word confirmed by points that never
-    get there.
+    μ_k and Σ_k are those of q_k. s_k has the shape of the surrogate's posterior. d_k is large where the surrogate is
+    uncertain. Without d_k no check point would fall on an arm that the surrogate has missed.
     """
 
     def __init__(self, measure: Measure, regions: Regions) -> None:
@@ -41,7 +40,7 @@ class Proposal:
     def refined(self, log_target: Callable[[Array], Array], rng: np.random.Generator) -> Proposal:
         """The same with half of its draws from a finer mixture of the shape of exp(log_target), (N,) at (N, D).
 
-        It is for what costs no evaluation: to integrate a target that bends too much for the components of a region.
+        It integrates a surrogate that bends too much for the few components of a region, which costs no evaluation.
         """
         X = self.sample(TUNING.check.draws, rng)
         log_weights = log_target(X) - self.log_pdf(X)
@@ -70,19 +69,19 @@ class Proposal:
     def mean_of(self, values: Array, X: Array, log_p: Array, *controls: Array) -> tuple[float, float]:
         """∫ values·p du and its standard error, from values (N,) at X (N, D), draws of this p with log density (N,).
 
-        The components of p, and the explorers' Gaussians, integrate to one: over p they are control variates whose mean
-        is known (Owen and Zhou, 2000), and values close to a mixture of them are integrated nearly without error.
-        ``controls`` are more of them, (N,) each, less their mean.
+        The components of p and the Gaussians q_k integrate to one, so they are control variates of known mean (Owen and
+        Zhou, 2000). Values close to a mixture of them are integrated nearly without error. ``controls`` are further
+        control variates, (N,) each, less their mean.
         """
         A = self._controls(X, log_p, *controls)
         coefficients = np.linalg.lstsq(A, values, rcond=TUNING.check.min_singular)[0]
-        # A residual that its own point has drawn to itself is put back where it would be without it, r/(1 − h).
+        # Each point draws the fit towards itself. Without that its residual would be r/(1 − h), with h its leverage.
         Q = np.linalg.qr(A)[0]
         residual = (values - A @ coefficients) / np.maximum(1.0 - np.square(Q).sum(axis=1), TUNING.check.min_left)
         return float(coefficients[0]), float(np.std(residual)) / math.sqrt(len(X))
 
     def means_of(self, values: Array, X: Array, log_p: Array) -> Array:
-        """∫ values_k·p du, (K,), of many at once, values (K, N), as in :meth:`mean_of`."""
+        """∫ values_k·p du, (K,), for several functions with values (K, N), as in :meth:`mean_of`."""
         return np.asarray(np.linalg.lstsq(self._controls(X, log_p), values.T, rcond=TUNING.check.min_singular)[0][0])
 
     def _controls(self, X: Array, log_p: Array, *more: Array) -> Array:
@@ -97,9 +96,9 @@ class Proposal:
 def log_mixture(proposals: Sequence[Proposal], numbers: Indices, X: Array) -> Array:
     """log Σ_r (n_r/n) p_r, (N,), at check points X (N, D) of which point j was drawn from proposal numbers_j (N,).
 
-    The proposals follow from the training data alone, so given them the points are independent, and the density of
-    their mixture in place of each point's own leaves the estimate unbiased (the balance heuristic); it spares it the
-    large weights of points from early proposals that were too narrow.
+    The proposals depend on the training data alone, so given these the points are independent, and each may be weighted
+    by the density of the mixture instead of its own (the balance heuristic). The estimate stays unbiased, and points of
+    early proposals that were too narrow have no large weights. Only the number of points depends on their values.
     """
     used, counts = np.unique(numbers, return_counts=True)
     if not len(used):

@@ -20,8 +20,10 @@ from wsabi._core.linalg import cholesky, log_det, solve_lower, square_distances
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.search.variance_reduction import relative_variance, relief
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.surrogate.model import LogSurrogate, Trend, fit_log_surrogate, n_coefficients
+from wsabi.adaptive.surrogate.learning import fit_log_surrogate
+from wsabi.adaptive.surrogate.model import LogSurrogate, Trend
 from wsabi.adaptive.surrogate.students import Students, truncated
+from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.gp.feasibility import Border, fit_border

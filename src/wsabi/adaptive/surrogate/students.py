@@ -1,7 +1,8 @@
-"""Mixtures of Student densities: what q is not, a shape that bends, has arms or comes in pieces.
+"""Mixtures of Student densities, for shapes that a Gaussian q does not have: bent, with arms, or in pieces.
 
-They are drawn from, never integrated against, so nothing asks them to be a Gaussian or smooth. Their small matrices are
-factored and inverted all at once by NumPy's stacked routines, which the single ones of `_core/linalg.py` are not.
+Points are drawn from them, and nothing is integrated against them in closed form, so they need not be Gaussian. Their
+small matrices are factored and inverted together by NumPy's stacked routines. The routines of `_core/linalg.py` take
+one matrix at a time.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Students:
     def factors(self) -> Array:
         """(K, D, D) lower factors of the covs.
 
-        A ridge thinner than about 1e-8 of its length has a covariance that is singular to round-off. It is drawn from
-        with as much added as makes it none: a density that is too wide is a worse proposal, but no wrong one.
+        The covariance of a ridge thinner than about 1e-8 of its length is singular to round-off. A small multiple of
+        the identity is added to it. A density that is too wide is a worse proposal, but a valid one.
         """
         try:
             return np.asarray(np.linalg.cholesky(self.covs), dtype=np.float64)
@@ -56,7 +57,7 @@ class Students:
 
     def distances(self, X: Array) -> Array:
         """δ_kn = (x_n − μ_k)ᵀΣ_k⁻¹(x_n − μ_k), (K, N), at X (N, D)."""
-        # One product for all components, with the N along the last axis, is three times as quick as K small ones.
+        # One product for all components, with N along the last axis, is three times as fast as K small products.
         white = np.concatenate(self._whiteners, axis=1).T @ np.ascontiguousarray(X.T)
         white -= np.einsum("kd,kde->ke", self.means, self._whiteners).reshape(-1, 1)
         white *= white
@@ -96,10 +97,10 @@ def joined(parts: Sequence[tuple[float, Students]]) -> Students:
 def fit_students(
     X: Array, weights: Array, components: int, rng: np.random.Generator, steps: int | None = None
 ) -> Students:
-    """Maximum of Σ_n weights_n log Σ_k w_k t_ν(x_n; μ_k, Σ_k) by expectation maximisation, weights (N,) summing to one.
+    """Maximum of Σ_n weights_n log Σ_k w_k t_ν(x_n; μ_k, Σ_k) by expectation maximisation, Σ_n weights_n = 1.
 
-    Each covariance is shrunk towards that of one of K equal parts of the whole by 2D observations' worth, so that a
-    component of few effective points stays wide. ``steps`` are ``fine_steps`` unless given.
+    Each covariance is shrunk towards that of one of K equal parts of the whole, with the weight of 2D observations, so
+    that a component of few effective points stays wide. ``steps`` are ``fine_steps`` unless given.
     """
     n_effective = 1.0 / float(np.square(weights).sum())
     dim = X.shape[1]
@@ -115,7 +116,7 @@ def fit_students(
         terms = mixture.log_terms(X, delta)
         shares = np.exp(terms - terms.max(axis=0))  # r_kn, (K, N)
         shares *= weights / shares.sum(axis=0)
-        pull = shares * (degrees + dim) / (degrees + delta)  # a Student density counts far points less
+        pull = shares * (degrees + dim) / (degrees + delta)  # a Student density gives far points less weight
         totals = shares.sum(axis=1)
         means = (pull @ X) / np.maximum(pull.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
         covs = np.stack([(X - mean).T @ ((X - mean) * w[:, None]) for mean, w in zip(means, pull, strict=True)])
@@ -132,37 +133,40 @@ def shape_of(log_target: Callable[[Array], Array], guess: Students, rng: np.rand
 
     Notes
     -----
-    Population Monte Carlo: the draws of all rounds so far are one sample of the rounds' mixture, weighted accordingly,
-    and the next mixture is fitted to it. Weights are truncated, so that no single draw makes a component of its own.
-    Beside exp(log_target) its square root is fitted: that mixture reaches along arms and round bends, where the next
-    round may find that the mass goes on.
+    This is population Monte Carlo. The draws of all rounds are one sample of the mixture of all proposals, and have its
+    weights. The next mixture is fitted to this sample. The weights are truncated, so that no single draw makes a
+    component of its own. A second mixture is fitted to the square root of the target. It reaches along arms and round
+    bends, where the next round may find more mass.
     """
-    one = TUNING.surrogate
-    n, k, share = one.shape_draws, one.components, one.reaching_share
+    numbers = TUNING.surrogate
+    n, k, share = numbers.shape_draws, numbers.components, numbers.reaching_share
     shape, reaching = guess, guess.widened(2.0)
     used: list[Students] = []
     X, log_t = np.empty((0, guess.means.shape[1])), np.empty(0)
-    for _ in range(one.shape_rounds):
+    for _ in range(numbers.shape_rounds):
         draws = joined([(1.0 - share, shape), (share, reaching)])
         used.append(draws)
-        fresh = draws.sample(n, rng)
-        X, log_t = np.concatenate([X, fresh]), np.concatenate([log_t, log_target(fresh)])
+        latest = draws.sample(n, rng)
+        X, log_t = np.concatenate([X, latest]), np.concatenate([log_t, log_target(latest)])
         log_p = np.logaddexp.reduce([other.log_pdf(X) for other in used], axis=0)
         if not np.any(np.isfinite(log_t)):
             break
         w = truncated(log_t - log_p)
         w /= w.sum()
-        if np.count_nonzero(w) < k * X.shape[1]:  # too few to fit anything to: the last shape is kept
+        if np.count_nonzero(w) < k * X.shape[1]:  # too few for a fit: the last shape is kept
             break
-        if float(w[-n:].sum()) ** 2 > one.even_share * n * float(np.square(w[-n:]).sum()):
+        if float(w[-n:].sum()) ** 2 > numbers.even_share * n * float(np.square(w[-n:]).sum()):
             break
-        shape = fit_students(X, w, k, rng, one.shape_steps)
+        shape = fit_students(X, w, k, rng, numbers.shape_steps)
         wide = truncated(0.5 * log_t - log_p)
-        reaching = fit_students(X, wide / wide.sum(), k // 2, rng, one.shape_steps)
+        reaching = fit_students(X, wide / wide.sum(), k // 2, rng, numbers.shape_steps)
     return joined([(1.0 - share, shape), (share, reaching)])
 
 
 def truncated(log_weights: Array) -> Array:
-    """Weights (N,) over the largest, none much above N^−½ of their sum: a few huge ones must not decide where to go."""
+    """Weights (N,) in units of the largest, none much above N^−½ of their sum (Ionides, 2008).
+
+    A few very large weights then do not determine a fit.
+    """
     w = np.exp(log_weights - np.max(log_weights))
     return np.asarray(np.minimum(w, w.sum() / math.sqrt(len(w))))
