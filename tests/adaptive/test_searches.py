@@ -20,6 +20,7 @@ from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.searches import BARREN_SHARE, PREDICTED, PREDICTED_COLD, Lookout
 from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.symmetry.candidates import Candidates
 
 NONE = np.empty((0, 2))
 CENTRE = np.array([0.5, -0.3])
@@ -30,7 +31,7 @@ def bump(X: np.ndarray) -> np.ndarray:
 
 
 def a_lookout(budget: int = 200, seed: int = 0) -> Lookout:
-    return Lookout(MEASURE, Evaluations(MEASURE), np.random.default_rng(seed), [0, 0], budget, 0.1)
+    return Lookout(MEASURE, Evaluations(MEASURE), np.random.default_rng(seed), Candidates((0, 0)), budget, 0.1)
 
 
 def a_model(budget: int, certify: float = 0.1, seed: int = 0) -> AdaptiveModel:

@@ -28,6 +28,7 @@ from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.leads import Lead, Searched, unaccounted
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.searches import Lookout
+from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.errors import NumericalError
 from wsabi.gp.fit import FitRecord
 from wsabi.priors import Measure
@@ -61,7 +62,7 @@ class AdaptiveModel:
     settings : method, acquisition, search, refit, alpha and certify.
     rng : the stream of every draw.
     budget : evaluations that the run is expected to reach; :meth:`plan` changes it.
-    kinds : (D,) parameters with the same number have the same prior; None if all have.
+    candidates : the symmetries to test; None for those that connect two regions, if all parameters have one prior.
     streams : what estimates and posteriors draw from; None for children of ``rng``.
     """
 
@@ -71,7 +72,7 @@ class AdaptiveModel:
         settings: Settings,
         rng: np.random.Generator,
         budget: int,
-        kinds: Sequence[int] | None = None,
+        candidates: Candidates | None = None,
         streams: Streams | None = None,
     ) -> None:
         self.measure = measure
@@ -80,8 +81,8 @@ class AdaptiveModel:
         self.streams = Streams(tuple(int(word) for word in rng.integers(2**32, size=4))) if streams is None else streams
         self.tol = 0.0
         self.data = Evaluations(measure)
-        kinds = [0] * measure.dim if kinds is None else kinds
-        self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.check_share)
+        candidates = Candidates((0,) * measure.dim) if candidates is None else candidates
+        self.lookout = Lookout(measure, self.data, rng, candidates, budget, settings.check_share)
         self.regions: Regions | None = None
         self.crossfit: CrossFit | None = None
         self._proposals: list[Proposal] = []
@@ -158,7 +159,7 @@ class AdaptiveModel:
         elif len(self.data.floors) > n_floors:
             self.lookout.forget_heat()
         for x, value in zip(X, self.log_l[first:], strict=True):
-            self.lookout.images.tell(x, float(value))
+            self.lookout.tell_image(x, float(value))
         self._unscanned += range(first, len(self.X))
         if self.regions is None:
             return
@@ -178,8 +179,8 @@ class AdaptiveModel:
         self._matched_n = self._asked_at = 0
         self._unscanned = list(range(len(self.X)))
         self._claim = None
-        kinds = self.lookout.images.kinds
-        self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.check_share)
+        candidates = self.lookout.images.candidates
+        self.lookout = Lookout(self.measure, self.data, self.rng, candidates, self.budget, self.settings.check_share)
 
     # -- leads --------------------------------------------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class AdaptiveModel:
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
         self.data.recover()
-        self.lookout.images.forget()
+        self.lookout.forget_images()
         if self.lookout.search is not None:
             self.lookout.search.may_be_predicted = False
         if self.regions is not None or (self.lookout.search is None and self.found.explorers):
@@ -283,7 +284,8 @@ class AdaptiveModel:
 
     def purpose_of(self, x: Array) -> str:
         """What a point x (D,) that was proposed and not told yet is for."""
-        return self.lookout.images.purpose_of(x) or self.data.purpose_of(x) or "refine"
+        image = self.lookout.purpose_at(x)
+        return image.label if image is not None else self.data.purpose_of(x) or "refine"
 
     def _choose(self, pending: Array) -> Array:
         self._take_notice()
@@ -408,7 +410,7 @@ class AdaptiveModel:
 
     def conclude(self) -> None:
         """End the looking where it stands, so that there is an estimate, and conclude from the images told so far."""
-        self.lookout.images.forget()
+        self.lookout.forget_images()
         if self.regions is not None:
             self._conclude_from_images()
             return
