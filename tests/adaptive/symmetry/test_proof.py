@@ -92,10 +92,11 @@ def test_methods_leave_the_object_as_it_is() -> None:
     assert pickle.loads(pickle.dumps(ImagePurpose(3))) == ImagePurpose(3)
 
 
-def test_an_image_in_a_known_region_is_asked_for_too() -> None:
+def test_an_image_in_a_known_region_is_asked_for_where_it_is_declared() -> None:
     """In its own, where the exchange moves it by little: a region that lies on a symmetry has it."""
     centre = np.array([1.5, 1.45, 0.8])
-    world = World(symmetric_under(SWAP, centre), centre, named=[SWAP])
+    assert everything_answered(World(symmetric_under(SWAP, centre), centre, named=[SWAP])) == []
+    world = World(symmetric_under(SWAP, centre), centre, declared=[SWAP])
     asked = everything_answered(world)
     assert is_in(SWAP.image(world.top), asked)
     assert world.found.symmetries == [SWAP]

@@ -155,15 +155,18 @@ class ImageTests:
         """Whether an image can tell something.
 
         It cannot where the prior is much lower than at the original, nor beside an evaluation that was low. The latter
-        does not count for symmetries that were declared or proved: these are to be refuted by a value at the image.
+        does not count for symmetries that were declared or proved: these are to be refuted by a value at the image. An
+        image inside a known region counts only where the symmetry was not merely suggested by names.
         """
         original = image.symmetry.inverse.image(image.x)
         log_prior = found.measure.log_pdf(np.stack([original, image.x]))
         low = image.symmetry.inverse.image(X[log_joint < image.log_original - NEGLIGIBLE])
         needed = image.symmetry in [*found.symmetries, *self.candidates.declared]
         is_empty = not needed and bool(_is_near(image.frame, original, low).any())
+        merely_named = not needed and image.symmetry not in self.matches
+        is_inside = merely_named and found.index_at(image.x) is not None
         is_queued = any(np.array_equal(image.x, other.x) for other in self.queue)
-        return bool(log_prior[1] > log_prior[0] - NEGLIGIBLE) and not (is_empty or is_queued)
+        return bool(log_prior[1] > log_prior[0] - NEGLIGIBLE) and not (is_empty or is_inside or is_queued)
 
     def _asked(self, image: Image, X: Array, log_joint: Array) -> ImageTests:
         """With an image in the queue; or with its answer, where it was evaluated before."""
