@@ -43,6 +43,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("evaluations", "search.ascent", "search.variance_reduction"),
     ("search.anneal",),
     ("symmetry.group",),
+    ("symmetry.candidates",),
     ("regions",),
     ("search.leads",),
     ("search.known_regions",),

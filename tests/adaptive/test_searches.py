@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 import wsabi
 from found_by_hand import HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.adaptive import searches as module
+from wsabi.adaptive.check.combine import ENOUGH_POINTS
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.search.anneal import Explorer
@@ -19,7 +20,7 @@ from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.searches import BARREN_SHARE, PREDICTED, PREDICTED_COLD, Lookout
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.tuning import TUNING
+from wsabi.adaptive.symmetry.candidates import Candidates
 
 NONE = np.empty((0, 2))
 CENTRE = np.array([0.5, -0.3])
@@ -30,7 +31,7 @@ def bump(X: np.ndarray) -> np.ndarray:
 
 
 def a_lookout(budget: int = 200, seed: int = 0) -> Lookout:
-    return Lookout(MEASURE, Evaluations(MEASURE), np.random.default_rng(seed), [0, 0], budget, 0.1)
+    return Lookout(MEASURE, Evaluations(MEASURE), np.random.default_rng(seed), Candidates((0, 0)), budget, 0.1)
 
 
 def a_model(budget: int, certify: float = 0.1, seed: int = 0) -> AdaptiveModel:
@@ -289,9 +290,9 @@ def test_where_looks_must_return_more_often_they_go_on(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("certify", "n_check", "returning", "checked"),
     [
-        (0.1, TUNING.check.enough_points, True, True),
-        (0.1, TUNING.check.enough_points - 1, True, False),
-        (0.1, TUNING.check.enough_points, False, False),
+        (0.1, ENOUGH_POINTS, True, True),
+        (0.1, ENOUGH_POINTS - 1, True, False),
+        (0.1, ENOUGH_POINTS, False, False),
         (0.06, 12, True, True),  # all that will come
         (0.06, 11, True, False),
         (0.02, 4, True, False),  # too few to check anything

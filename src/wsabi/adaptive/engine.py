@@ -17,8 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._core.types import Array, Streams
-from wsabi.adaptive.check.combine import certify
-from wsabi.adaptive.check.controls import INTERIM, Effort
+from wsabi.adaptive.check.combine import ENOUGH_POINTS, INTERIM, MIN_POINTS, Effort, certify
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.pareto import smoothed
 from wsabi.adaptive.check.proposal import Proposal, log_mixture
@@ -29,7 +28,7 @@ from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.leads import Lead, Searched, unaccounted
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.searches import Lookout
-from wsabi.adaptive.tuning import TUNING
+from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.errors import NumericalError
 from wsabi.gp.fit import FitRecord
 from wsabi.priors import Measure
@@ -63,7 +62,7 @@ class AdaptiveModel:
     settings : method, acquisition, search, refit, alpha and certify.
     rng : the stream of every draw.
     budget : evaluations that the run is expected to reach; :meth:`plan` changes it.
-    kinds : (D,) parameters with the same number have the same prior; None if all have.
+    candidates : the symmetries to test; None for those that connect two regions, if all parameters have one prior.
     streams : what estimates and posteriors draw from; None for children of ``rng``.
     """
 
@@ -73,7 +72,7 @@ class AdaptiveModel:
         settings: Settings,
         rng: np.random.Generator,
         budget: int,
-        kinds: Sequence[int] | None = None,
+        candidates: Candidates | None = None,
         streams: Streams | None = None,
     ) -> None:
         self.measure = measure
@@ -82,8 +81,8 @@ class AdaptiveModel:
         self.streams = Streams(tuple(int(word) for word in rng.integers(2**32, size=4))) if streams is None else streams
         self.tol = 0.0
         self.data = Evaluations(measure)
-        kinds = [0] * measure.dim if kinds is None else kinds
-        self.lookout = Lookout(measure, self.data, rng, kinds, budget, settings.check_share)
+        candidates = Candidates((0,) * measure.dim) if candidates is None else candidates
+        self.lookout = Lookout(measure, self.data, rng, candidates, budget, settings.check_share)
         self.regions: Regions | None = None
         self.crossfit: CrossFit | None = None
         self._proposals: list[Proposal] = []
@@ -145,9 +144,7 @@ class AdaptiveModel:
         So many check points that their error can be believed, or all that the settings ask for.
         """
         planned = self.settings.check_share * self.budget
-        has_points = planned == 0.0 or self.n_certificate >= max(
-            TUNING.check.min_points, min(TUNING.check.enough_points, planned)
-        )
+        has_points = planned == 0.0 or self.n_certificate >= max(MIN_POINTS, min(ENOUGH_POINTS, planned))
         settled = self.unsearched_nats == 0.0 and not self.lookout.has_met_more
         return has_points and self.lookout.keeps_returning and settled
 
@@ -162,7 +159,7 @@ class AdaptiveModel:
         elif len(self.data.floors) > n_floors:
             self.lookout.forget_heat()
         for x, value in zip(X, self.log_l[first:], strict=True):
-            self.lookout.images.tell(x, float(value))
+            self.lookout.tell_image(x, float(value))
         self._unscanned += range(first, len(self.X))
         if self.regions is None:
             return
@@ -182,8 +179,8 @@ class AdaptiveModel:
         self._matched_n = self._asked_at = 0
         self._unscanned = list(range(len(self.X)))
         self._claim = None
-        kinds = self.lookout.images.kinds
-        self.lookout = Lookout(self.measure, self.data, self.rng, kinds, self.budget, self.settings.check_share)
+        candidates = self.lookout.images.candidates
+        self.lookout = Lookout(self.measure, self.data, self.rng, candidates, self.budget, self.settings.check_share)
 
     # -- leads --------------------------------------------------------------------------------------------------------
 
@@ -267,7 +264,7 @@ class AdaptiveModel:
     def recover(self) -> None:
         """Make the state whole again after an interrupt inside one of the methods."""
         self.data.recover()
-        self.lookout.images.forget()
+        self.lookout.forget_images()
         if self.lookout.search is not None:
             self.lookout.search.may_be_predicted = False
         if self.regions is not None or (self.lookout.search is None and self.found.explorers):
@@ -287,7 +284,8 @@ class AdaptiveModel:
 
     def purpose_of(self, x: Array) -> str:
         """What a point x (D,) that was proposed and not told yet is for."""
-        return self.lookout.images.purpose_of(x) or self.data.purpose_of(x) or "refine"
+        image = self.lookout.purpose_at(x)
+        return image.label if image is not None else self.data.purpose_of(x) or "refine"
 
     def _choose(self, pending: Array) -> Array:
         self._take_notice()
@@ -343,11 +341,7 @@ class AdaptiveModel:
         # Fresh points come evenly over the run, and all of them would be waited for in vain: half of those planned will
         # do, if they can check anything. If no more are planned than can, none is waited for.
         planned = self.settings.check_share * self.budget
-        enough = (
-            min(max(TUNING.check.min_points, 0.5 * planned), TUNING.check.enough_points)
-            if planned > TUNING.check.min_points
-            else 0.0
-        )
+        enough = min(max(MIN_POINTS, 0.5 * planned), ENOUGH_POINTS) if planned > MIN_POINTS else 0.0
         if n < 1.05 * self._asked_at or n + self.found.typical > self.budget or self.n_certificate < enough:
             return False
         self._asked_at = n
@@ -416,7 +410,7 @@ class AdaptiveModel:
 
     def conclude(self) -> None:
         """End the looking where it stands, so that there is an estimate, and conclude from the images told so far."""
-        self.lookout.images.forget()
+        self.lookout.forget_images()
         if self.regions is not None:
             self._conclude_from_images()
             return

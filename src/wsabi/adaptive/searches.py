@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -16,8 +15,9 @@ from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.search.known_regions import MORE_OF_THE_SAME, NEGLIGIBLE, KnownRegions
 from wsabi.adaptive.search.search import Search, look_limit
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.proof import ImageTests
-from wsabi.adaptive.tuning import TUNING
+from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS
+from wsabi.adaptive.symmetry.candidates import Candidates
+from wsabi.adaptive.symmetry.proof import ImagePurpose, ImageTests
 from wsabi.errors import NumericalError
 from wsabi.priors import Measure
 from wsabi.result import Outcome, SearchRecord, Start
@@ -57,7 +57,7 @@ class Lookout:
     measure : the prior.
     data : all evaluations; looks keep account there of what they have asked for.
     rng : the stream of every draw.
-    kinds : (D,) parameters with the same number have the same prior.
+    candidates : the symmetries to test.
     budget : evaluations that the shares above refer to.
     certify : share of the budget that is the certificate's.
     """
@@ -67,7 +67,7 @@ class Lookout:
         measure: Measure,
         data: Evaluations,
         rng: np.random.Generator,
-        kinds: Sequence[int],
+        candidates: Candidates,
         budget: int,
         certify: float,
     ) -> None:
@@ -77,7 +77,8 @@ class Lookout:
         self.budget = budget
         self.certify = certify
         self.found = KnownRegions(measure)
-        self.images = ImageTests(kinds)
+        self.images = ImageTests(candidates)
+        self._image_points: dict[bytes, ImagePurpose] = {}  # which image each point handed out is
         self.is_preliminary = True  # whether there is no estimate yet, for which looks have to end in time
         self.search: Search | None = self._new_search()
 
@@ -99,7 +100,7 @@ class Lookout:
     @property
     def echoing_shares(self) -> list[float]:
         """The same in images that were found to hold mass and not looked at, one number for each."""
-        return self.images.echoing_shares(self.found)
+        return self.images.unsearched_shares(self.found)
 
     def training_data(self) -> tuple[Array, Array]:
         """What the models may see, X (N, D) and log ℓ (N,), with the symmetry images that say the same."""
@@ -109,9 +110,12 @@ class Lookout:
 
     def next_point(self, pending: Array) -> Array | None:
         """The next image, or the next point of the look, (D,), given points under way (P, D); None for neither."""
-        image = self.images.next_point()
-        if image is not None or self.search is None:
-            return image
+        self.images, image = self.images.next_point()
+        if image is not None and isinstance(image.purpose, ImagePurpose):
+            self._image_points[(image.u + 0.0).tobytes()] = image.purpose
+            return image.u
+        if self.search is None:
+            return None
         x = self.search.next_point(np.concatenate([self.data.X, pending]), pending, self.rng)
         self.data.ask(x, len(self.found.searches))
         return x
@@ -148,7 +152,7 @@ class Lookout:
             ):  # a ridge too thin for numbers: the search goes on from its points
                 search.start_from(summit, self.rng)
                 # The curvature has as many numbers as the surrogate would need evaluations to learn it.
-                if self.measure.dim > TUNING.surrogate.many_dimensions:
+                if self.measure.dim > MANY_DIMENSIONS:
                     search.explorer.summit = search.explorer.frame
 
     @property
@@ -205,7 +209,7 @@ class Lookout:
 
     def follow_echo(self) -> bool:
         """Begin a look at an image that was found to hold mass, if there is one and evaluations for it; whether so."""
-        if not (self.images.has_echo and self.can_afford_look):
+        if not (self.images.has_unsearched and self.can_afford_look):
             return False
         self.search = self._echo_search()
         return True
@@ -217,7 +221,7 @@ class Lookout:
 
     def prepare_images(self) -> None:
         """Queue symmetry images of the regions known."""
-        self.images.prepare(self.found, *self.data.training_joint())
+        self.images = self.images.prepare(self.found, *self.data.training_joint())
 
     def _new_search(self, around: Array | None = None) -> Search:
         first = not self.found.searches
@@ -230,11 +234,13 @@ class Lookout:
         return search
 
     def _echo_search(self) -> Search | None:
-        image = self.images.echo(self.found) if self.images.has_echo else None
+        if not self.images.has_unsearched:
+            return None
+        self.images, image = self.images.next_unsearched(self.found)
         if image is None:
             return None
         search = self._new_search(around=image.x)
-        frame = image.symmetry.image_of(image.explorer.frame)
+        frame = image.symmetry.image_of(image.frame)
         search.start_from(Summit(image.x, frame.cov), self.rng)
         return search
 
@@ -252,7 +258,21 @@ class Lookout:
 
     def conclude_from_images(self) -> None:
         """Take note of what was told of symmetry images; where that proves a symmetry, the images are regions too."""
-        self.images.conclude(self.found, *self.data.training_joint())
+        self.images, self.found = self.images.conclude(self.found, *self.data.training_joint())
+
+    def tell_image(self, x: Array, log_l: float) -> None:
+        """Take log ℓ at x (D,), if it is an image that was handed out."""
+        purpose = self._image_points.pop((x + 0.0).tobytes(), None)
+        if purpose is not None:
+            self.images = self.images.tell(purpose, log_l + float(self.measure.log_pdf(x[None, :])[0]))
+
+    def purpose_at(self, x: Array) -> ImagePurpose | None:
+        """Which image a point x (D,) that was handed out is; None for other points."""
+        return self._image_points.get((x + 0.0).tobytes())
+
+    def forget_images(self) -> None:
+        """Give up the images that were not told."""
+        self.images = self.images.forget()
 
     def advance(self, search: Search) -> None:
         """Let the explorer learn, and end the look where it has arrived, come back or lost hope."""

@@ -312,6 +312,63 @@ class KnownNumbers:
 class SymmetryNumbers:
     """Numbers of the search for symmetries and their proof."""
 
+    checks: int = number(
+        3,
+        unit="evaluations",
+        decides="how many images must agree, beside that of the best point, before a symmetry counts as proved",
+        evidence="chosen",
+        because="one image may agree by chance where ℓ hardly depends on a parameter; four in different places do not",
+    )
+    same: float = number(
+        1e-6,
+        unit="nats",
+        decides="up to what difference log ℓπ at a point and at its image are the same",
+        evidence="chosen",
+        because="it is far above the round-off of a sum of thousands of terms, and far below what matters to Z",
+    )
+    same_mass: float = number(
+        0.5,
+        unit="nats",
+        decides="up to what difference in mass two known regions may be images of each other",
+        evidence="chosen",
+        because="the masses of two images, each by a surrogate of its own data, rarely differ by more",
+    )
+    match: float = number(
+        1.0,
+        unit="widths of q, plus the log of the ratio of the widths",
+        decides="up to what difference on each axis two regions match",
+        evidence="chosen",
+        because="q of a region is known to a fraction of its width; evaluations refute what matches by chance",
+    )
+    clear_sign: float = number(
+        0.01,
+        unit="product of two correlations",
+        decides="from what size on correlations decide the sign of a parameter whose mean is near zero",
+        evidence="derived",
+        because="it is the product of two correlations of 0.1, and below 0.1 the correlations of q are noise",
+    )
+    no_match: float = number(
+        1e6,
+        unit="widths of q",
+        decides="what it costs to match parameters of different priors, in place of infinity",
+        evidence="guard",
+        because="the assignment algorithm needs finite costs; any number far above `match` gives the same result",
+    )
+    same_point: float = number(
+        1e-12,
+        unit="relative, plus prior standard deviations",
+        decides="up to what distance an image counts as evaluated already",
+        evidence="guard",
+        because="it is a few thousand times the round-off of a coordinate",
+    )
+    same_prior: float = number(
+        1e-6,
+        unit="relative",
+        decides="up to what difference the prior is the same after an exchange of parameters",
+        evidence="guard",
+        because="it is far above the round-off of a quantile function, and far below a difference anybody intends",
+    )
+
 
 # -- models.py: one WSABI model in each region -------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ def remarks_on_adaptive(
     names : of the D parameters.
     """
     remarks = _on_values(log_l, noise, model.measure.dim) + _on_numbers(model, estimate)
-    remarks += _on_searches(model) + _on_modes_left(model) + _on_feasibility(model)
+    remarks += _on_searches(model) + _on_modes_left(model) + _on_declared(model, names) + _on_feasibility(model)
     return remarks + _on_edges(model, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
 
 
@@ -187,6 +187,26 @@ def _on_modes_left(model: AdaptiveModel) -> Remarks:
             "times the evidence found lies in further images. log Z is too low by that, and the error bar holds it. "
             "Order the parameters, so that one image is left."
         )
+    return Remarks(tuple(warnings))
+
+
+def _on_declared(model: AdaptiveModel, names: Sequence[str]) -> Remarks:
+    """Exchanges that the user has declared and that the evaluations did not prove."""
+    images, found, warnings = model.lookout.images, model.found, []
+    for symmetry in images.candidates.declared:
+        what = symmetry.described(names)
+        if symmetry in found.refuted:
+            off = images.differences.get(symmetry, math.inf)
+            warnings.append(
+                f"Settings(exchangeable=) declares that {what} changes nothing, but the log-likelihood was seen to "
+                f"change by {off:.2g} nats: the declaration is wrong, or the likelihood noisy. It is not used, and "
+                "log Z does not rest on it. Correct or remove it."
+            )
+        elif symmetry not in [*found.group, *found.beyond]:
+            warnings.append(
+                f"Settings(exchangeable=) declares that {what} changes nothing, but the evaluations ended before that "
+                "was proved. It is not used, and modes may be missing from log Z. Use a larger budget."
+            )
     return Remarks(tuple(warnings))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from wsabi._core.types import Array, Streams
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.adaptive.search.ascent import Summit
+from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.ledger import Action
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
@@ -46,7 +47,8 @@ class AdaptiveStrategy:
     def __init__(self, chart: Chart, settings: Settings, streams: Streams, budget: int) -> None:
         self.chart = chart
         self._rng = streams.stream()
-        self._model = AdaptiveModel(chart.measure, settings, self._rng, budget, chart.kinds, streams)
+        candidates = Candidates.of(chart, settings.exchangeable)
+        self._model = AdaptiveModel(chart.measure, settings, self._rng, budget, candidates, streams)
 
     @property
     def budget(self) -> float:
