@@ -23,6 +23,7 @@ from wsabi.ledger import (
     Event,
     GivenUp,
     Logbook,
+    Observation,
     Planned,
     Postponed,
     Reseeded,
@@ -40,7 +41,7 @@ from wsabi.run import Progress, default_budget, run
 from wsabi.settings import Settings
 from wsabi.strategies.adaptive import AdaptiveStrategy
 from wsabi.strategies.plain import PlainStrategy
-from wsabi.strategies.protocol import Climb, Observation, Strategy
+from wsabi.strategies.protocol import Climb, Strategy
 
 __all__ = ["Integrator"]
 
@@ -141,11 +142,11 @@ class Integrator:
         first = self.log.postponed[:n]
         X, purposes = [one.x for one in first], [one.purpose for one in first]
         actions: list[Action | None] = [one.action for one in first]
-        under_way = [one.u for one in self.log.pending + first if one.u is not None]
+        under_way = [one.action for one in self.log.pending + first if one.action is not None]
         while len(X) < n:
             rng = self._streams.stream(FOR_POINTS, self.log.n_asked + len(X) - len(first))
-            action = self.strategy.ask(stacked(under_way, self.chart.dim), rng)
-            under_way.append(action.u)
+            action = self.strategy.ask(under_way, rng)
+            under_way.append(action)
             actions.append(action)
             purposes.append(action.purpose.label)
             X.append(self.chart.to_user(action.u[None, :])[0] + 0.0)
@@ -192,6 +193,7 @@ class Integrator:
         self.log.append(Climbing(x, u), [Action(u, climb.purpose)])
         return np.asarray(x)
 
+    @single_threaded
     def end_climb(self, summit: Summit | None) -> None:
         """Let the search that climbed go on from the mode it has found, or from its points where it found none."""
         rng = self._streams.stream(FOR_CLIMBS, self.log.n_asked)

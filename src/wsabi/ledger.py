@@ -18,7 +18,7 @@ from wsabi._core.types import Array, Streams
 
 __all__ = [
     "Action", "Asked", "Climbed", "Climbing", "Evaluation", "Event", "Failed", "GivenUp", "Ledger", "Logbook",
-    "Planned", "Postponed", "Purpose", "Reseeded", "Told",
+    "Observation", "Planned", "Postponed", "Purpose", "Reseeded", "Told",
 ]  # fmt: skip
 
 
@@ -37,6 +37,15 @@ class Action:
 
     u: Array
     purpose: Purpose
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """log ℓ at u (D,) in base coordinates, and what the evaluation was for; None where nobody had asked for it."""
+
+    u: Array
+    log_l: float
+    purpose: Purpose | None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class SequentialModel:
     ----------
     measure : π, in coordinates where its standard deviation is of order one.
     settings : method, acquisition, search, refit, alpha.
-    rng : the stream of the first design, the pools and CMA-ES.
+    rng : the stream of the first design, and of the pools and CMA-ES unless :meth:`propose` is given another.
     kernel : fixed kernel in the measure's coordinates, or None to learn it.
     with_design : begin with a space-filling design; without, the caller brings the first data.
     lengthscales : (D,) from which the first fit starts.
@@ -153,65 +153,62 @@ class SequentialModel:
 
     # -- where next ---------------------------------------------------------------------------------------------------
 
-    def propose(self, n: int, pending: Array) -> Array:
+    def propose(self, n: int, pending: Array, rng: np.random.Generator | None = None) -> Array:
         """The next n points, (n, D), given points already under way, (P, D)."""
+        rng = self.rng if rng is None else rng
         chosen = np.empty((0, self.measure.dim))
         while len(chosen) < n:
-            x = self._next(np.concatenate([pending, chosen]))
+            x = self._next(np.concatenate([pending, chosen]), rng)
             chosen = np.concatenate([chosen, x[None, :]])
         return chosen
 
-    def purpose_of(self, x: Array) -> str:
-        """What a point x (D,) that was proposed is for."""
-        return "refine"
-
-    def _next(self, pending: Array) -> Array:
+    def _next(self, pending: Array, rng: np.random.Generator) -> Array:
         """The next point (D,) of the first design that is not there already, or of the acquisition."""
         taken = np.concatenate([self.X, pending])
         while self._design:
             x = self._design.pop(0)
             if not np.any(np.all(taken == x, axis=1)):
                 return np.asarray(x)
-        return self._choose(pending)
+        return self._choose(pending, rng)
 
-    def _choose(self, pending: Array) -> Array:
+    def _choose(self, pending: Array, rng: np.random.Generator) -> Array:
         gp = self.gp
         if gp is None:  # nothing but −inf so far: keep looking where the measure is
-            return np.asarray(self.measure.sample(1, self.rng)[0])
+            return np.asarray(self.measure.sample(1, rng)[0])
         self._condition_on_pending(gp, pending)
         if self.settings.acquisition == "expected-entropy":
-            x = self._choose_by_lookahead(gp)
+            x = self._choose_by_lookahead(gp, rng)
         elif self.settings.search == "cma-es":
-            start = self._ensure_pool(gp).best(gp, self.settings.method)
+            start = self._ensure_pool(gp, rng).best(gp, self.settings.method)
             x = cma_es(
-                lambda Q: log_uncertainty_at(gp, self.measure, self.settings.method, Q), self.measure, start, self.rng
+                lambda Q: log_uncertainty_at(gp, self.measure, self.settings.method, Q), self.measure, start, rng
             )
         else:
-            start = self._ensure_pool(gp).best(gp, self.settings.method)
+            start = self._ensure_pool(gp, rng).best(gp, self.settings.method)
             x = polish(gp, self.measure, self.settings.method, start)
-        return self._distinct(inside(self.measure, x), pending)
+        return self._distinct(inside(self.measure, x), pending, rng)
 
-    def _choose_by_lookahead(self, gp: GP) -> Array:
+    def _choose_by_lookahead(self, gp: GP, rng: np.random.Generator) -> Array:
         lookahead = Lookahead.prepare(gp, self.measure, self.settings.method)
-        points = self._ensure_pool(gp).points
+        points = self._ensure_pool(gp, rng).points
         change = lookahead.variance_change(points)
         if not np.any(np.isfinite(change)):  # every candidate is a datum to the model: it is sure everywhere
-            return np.asarray(self.measure.sample(1, self.rng)[0])
+            return np.asarray(self.measure.sample(1, rng)[0])
         start = points[np.argmin(change)]
         if self.settings.search == "pool":
             return np.asarray(start)
         # In units of the best candidate's own change: CMA-ES ends where values differ by 1e-3, and V[Z] has any scale.
         unit = abs(float(np.min(change))) or 1.0
-        return cma_es(lambda Q: -lookahead.variance_change(Q) / unit, self.measure, start, self.rng)
+        return cma_es(lambda Q: -lookahead.variance_change(Q) / unit, self.measure, start, rng)
 
-    def _distinct(self, x: Array, pending: Array) -> Array:
+    def _distinct(self, x: Array, pending: Array, rng: np.random.Generator) -> Array:
         """x, or a draw from the measure where x is a point that is there already."""
         taken = np.concatenate([self.X, pending])
         while np.any(np.all(taken == x, axis=1)):
-            x = self.measure.sample(1, self.rng)[0]
+            x = self.measure.sample(1, rng)[0]
         return x
 
-    def _ensure_pool(self, gp: GP) -> CandidatePool:
+    def _ensure_pool(self, gp: GP, rng: np.random.Generator) -> CandidatePool:
         if self._pool is None:
             size = int(np.clip(256 * self.measure.dim, 512, 2048))
             # Centres by ℓπ², the weight of the acquisition itself; steps of a length-scale, which is how far the
@@ -220,7 +217,7 @@ class SequentialModel:
             log_pi = np.where(np.isfinite(log_pi), log_pi, -745.0)  # a datum where a polynomial density is zero
             log_weights = np.where(np.isfinite(self.log_l), self.log_l - self.log_l_max, -745.0) + 2.0 * log_pi
             steps = np.minimum(gp.lengthscales, self._sd)
-            points = candidates(self.measure, self.X, log_weights, steps, size, self.rng)
+            points = candidates(self.measure, self.X, log_weights, steps, size, rng)
             self._pool = CandidatePool.build(points, gp, self.measure, capacity=self._next_fit)
         return self._pool
 

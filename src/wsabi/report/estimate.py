@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.adaptive.check.controls import FINAL, INTERIM
-from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.adaptive.estimate import belief, final_estimate, interim_estimate, posterior_draws
+from wsabi.adaptive.state import State
 from wsabi.errors import NumericalError
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import Chart
@@ -51,7 +51,7 @@ def plain_estimate(model: SequentialModel, *, unchecked: bool = False) -> Estima
     return Estimate(belief.log_mean, ErrorBudget(statistical), belief, None)
 
 
-def adaptive_estimate(model: AdaptiveModel, *, final: bool = False, noise: float = 0.0) -> Estimate | None:
+def adaptive_estimate(state: State, *, final: bool = False, noise: float = 0.0) -> Estimate | None:
     """The combined estimate of log Z, or None while no region is known.
 
     This is the one place where the error bar is put together.
@@ -66,19 +66,19 @@ def adaptive_estimate(model: AdaptiveModel, *, final: bool = False, noise: float
     NumericalError
         If the models, or their check, have failed.
     """
-    certificate = model.estimate(FINAL if final else INTERIM)
+    certificate = final_estimate(state) if final else interim_estimate(state)
     if certificate is None:
         return None
     error = ErrorBudget(
         statistical=certificate.log_z_std,
-        unseen=math.log1p(model.lookout.unseen_share),
-        unsearched=model.unsearched_nats,
-        unfinished=model.found.heat,
-        infeasible=math.hypot(math.log1p(model.data.scarce_share), model.floor_nats(certificate.log_z)),
-        noise=_noise_of_mean(model.log_l, noise),
-        round_off=model.data.round_off,
+        unseen=math.log1p(state.unseen_share),
+        unsearched=state.unsearched_nats,
+        unfinished=state.known.unfinished_nats,
+        infeasible=math.hypot(math.log1p(state.data.scarce_share), state.floor_nats(certificate.log_z)),
+        noise=_noise_of_mean(state.data.log_l, noise),
+        round_off=state.data.round_off,
     )
-    return Estimate(certificate.log_z, error, model.belief(), certificate)
+    return Estimate(certificate.log_z, error, belief(state), certificate)
 
 
 def _noise_of_mean(log_l: Array, noise: float) -> float:
@@ -90,11 +90,11 @@ def _noise_of_mean(log_l: Array, noise: float) -> float:
     return noise / math.sqrt(2.0 * max(1, int(np.sum(log_l > np.max(log_l) - NEAR))))
 
 
-def adaptive_posterior(model: AdaptiveModel, chart: Chart, estimate: Estimate) -> WeightedSamples:
+def adaptive_posterior(state: State, chart: Chart, estimate: Estimate) -> WeightedSamples:
     """ℓπ/Z in the user's coordinates, by weighted draws."""
     if estimate.certificate is None:
         raise NumericalError("there is no estimate to draw a posterior from.")
-    U, log_weights = model.posterior_draws(4000, estimate.certificate)
+    U, log_weights = posterior_draws(state, 4000, estimate.certificate)
     return WeightedSamples.from_log_weights(
         chart.to_user(U), log_weights, chart.names, keyed=chart.keyed, groups=chart.groups, support=chart.support
     )

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
-from wsabi.adaptive.engine import AdaptiveModel
+from wsabi.adaptive.state import State
 from wsabi.adaptive.tuning import TUNING
 from wsabi.gp.fit import LOG_BOUND
 from wsabi.likelihood import likelihood_hint
@@ -53,7 +53,7 @@ def remarks_on_plain(
 
 
 def remarks_on_adaptive(
-    model: AdaptiveModel,
+    state: State,
     estimate: Estimate,
     posterior: WeightedSamples,
     log_l: Array,
@@ -68,9 +68,9 @@ def remarks_on_adaptive(
     noise : largest difference, in nats, between two values told for one point.
     names : of the D parameters.
     """
-    remarks = _on_values(log_l, noise, model.measure.dim) + _on_numbers(model, estimate)
-    remarks += _on_searches(model) + _on_modes_left(model) + _on_declared(model, names) + _on_feasibility(model)
-    return remarks + _on_edges(model, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
+    remarks = _on_values(log_l, noise, state.measure.dim) + _on_numbers(state, estimate)
+    remarks += _on_searches(state) + _on_modes_left(state) + _on_declared(state, names) + _on_feasibility(state)
+    return remarks + _on_edges(state, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -98,7 +98,7 @@ def _on_values(log_l: Array, noise: float, dim: int) -> Remarks:
     return Remarks(tuple(warnings))
 
 
-def _on_numbers(model: AdaptiveModel | SequentialModel, estimate: Estimate) -> Remarks:
+def _on_numbers(model: State | SequentialModel, estimate: Estimate) -> Remarks:
     warnings, notes = [], []
     if not math.isfinite(estimate.log_z):
         warnings.append('The model\'s mean of Z is not positive, so log Z has no estimate. Use method="wsabi-l".')
@@ -138,14 +138,14 @@ def _too_few(model: SequentialModel) -> str:
     )
 
 
-def _on_searches(model: AdaptiveModel) -> Remarks:
+def _on_searches(state: State) -> Remarks:
     warnings = []
-    searches = model.found.searches
+    searches = state.known.searches
     outcomes = [search.outcome for search in searches]
-    if model.found.heat > 0.0 or (outcomes and outcomes[-1] == "unfinished"):
+    if state.known.unfinished_nats > 0.0 or (outcomes and outcomes[-1] == "unfinished"):
         warnings.append(
             "The budget ran out while a search was still climbing: log Z is probably too low. Use a larger budget."
-            if model.found.heat > 0.0
+            if state.known.unfinished_nats > 0.0
             else "The last search for modes was given up before it had ended. Use a larger budget."
         )
     elif len(outcomes) > 1 and outcomes[-1] == "new region":
@@ -157,52 +157,52 @@ def _on_searches(model: AdaptiveModel) -> Remarks:
         warnings.append(
             "Only one search for modes was possible: a second mode would have gone unnoticed. Use a larger budget."
         )
-    elif model.found.unseen_share > 0.1:
+    elif state.known.unseen_share > 0.1:
         warnings.append(
             f"The {len(outcomes)} searches keep ending in different places: modes that were not found may hold "
-            f"{model.found.unseen_share:.2g} times the evidence of those found, and the error bar allows for that. "
+            f"{state.known.unseen_share:.2g} times the evidence of those found, and the error bar allows for that. "
             "Use a larger budget."
         )
     return Remarks(tuple(warnings))
 
 
-def _on_modes_left(model: AdaptiveModel) -> Remarks:
+def _on_modes_left(state: State) -> Remarks:
     """Places that are known to hold something and were not searched."""
     warnings = []
-    if model.unsearched_nats > 0.0:
+    if state.unsearched_nats > 0.0:
         warnings.append(
             "A point was evaluated whose likelihood is far higher than the known modes explain, and the budget ended "
-            f"before a search there: log Z may be too low by {model.unsearched_nats:.3g} nats, which the error bar "
+            f"before a search there: log Z may be too low by {state.unsearched_nats:.3g} nats, which the error bar "
             "holds. Use a larger budget."
         )
-    echoing = model.lookout.echoing_shares
+    echoing = state.unsearched_images
     if sum(echoing) > 0.01:
         warnings.append(
             f"{len(echoing)} images of a known mode, with parameters exchanged or reversed, hold part of the evidence "
             "too and were not searched; the error bar allows for that. Use a larger budget."
         )
-    if model.found.beyond:
+    if state.known.beyond:
         warnings.append(
-            f"Parameters can be exchanged or reversed in more ways than are followed: {model.found.beyond_share:.3g} "
+            f"Parameters can be exchanged or reversed in more ways than are followed: {state.known.beyond_share:.3g} "
             "times the evidence found lies in further images. log Z is too low by that, and the error bar holds it. "
             "Order the parameters, so that one image is left."
         )
     return Remarks(tuple(warnings))
 
 
-def _on_declared(model: AdaptiveModel, names: Sequence[str]) -> Remarks:
+def _on_declared(state: State, names: Sequence[str]) -> Remarks:
     """Exchanges that the user has declared and that the evaluations did not prove."""
-    images, found, warnings = model.lookout.images, model.found, []
+    images, known, warnings = state.images, state.known, []
     for symmetry in images.candidates.declared:
         what = symmetry.described(names)
-        if symmetry in found.refuted:
+        if symmetry in known.refuted:
             off = images.differences.get(symmetry, math.inf)
             warnings.append(
                 f"Settings(exchangeable=) declares that {what} changes nothing, but the log-likelihood was seen to "
                 f"change by {off:.2g} nats: the declaration is wrong, or the likelihood noisy. It is not used, and "
                 "log Z does not rest on it. Correct or remove it."
             )
-        elif symmetry not in [*found.group, *found.beyond]:
+        elif symmetry not in [*known.group, *known.beyond]:
             warnings.append(
                 f"Settings(exchangeable=) declares that {what} changes nothing, but the evaluations ended before that "
                 "was proved. It is not used, and modes may be missing from log Z. Use a larger budget."
@@ -210,16 +210,16 @@ def _on_declared(model: AdaptiveModel, names: Sequence[str]) -> Remarks:
     return Remarks(tuple(warnings))
 
 
-def _on_feasibility(model: AdaptiveModel) -> Remarks:
-    warnings, notes, data = [], [], model.data
+def _on_feasibility(state: State) -> Remarks:
+    warnings, notes, data = [], [], state.data
     if data.n_infeasible:
-        share = data.n_infeasible / data.n_starts
+        share = data.n_infeasible / data.n_draws
         notes.append(
-            f"The likelihood is zero on about {share:.0%} of the prior ({data.n_infeasible} of {data.n_starts} draws)."
+            f"The likelihood is zero on about {share:.0%} of the prior ({data.n_infeasible} of {data.n_draws} draws)."
         )
     if data.scarce_share > 0.0:
         warnings.append(
-            f"Only {data.n_starts - data.n_infeasible} draws of the prior met a positive likelihood: other parts where "
+            f"Only {data.n_draws - data.n_infeasible} draws of the prior met a positive likelihood: other parts where "
             "it is positive may have been missed, and the error bar allows for that. Narrow the prior if you can."
         )
     if data.floors:
@@ -231,13 +231,13 @@ def _on_feasibility(model: AdaptiveModel) -> Remarks:
     return Remarks(tuple(warnings), tuple(notes))
 
 
-def _on_edges(model: AdaptiveModel, names: Sequence[str]) -> Remarks:
+def _on_edges(state: State, names: Sequence[str]) -> Remarks:
     """Axes along which most of the posterior lies in the outermost hundredth of the prior."""
-    if model.regions is None:
+    if state.models is None:
         return Remarks()
-    centre, sds = model.measure.mean, np.sqrt(np.diag(model.measure.cov))
-    outside = np.zeros(model.measure.dim)
-    for weight, explorer in zip(model.regions.weights, model.regions.explorers, strict=True):
+    centre, sds = state.measure.mean, np.sqrt(np.diag(state.measure.cov))
+    outside = np.zeros(state.measure.dim)
+    for weight, explorer in zip(state.models.weights, state.models.explorers, strict=True):
         distance = np.abs(explorer.frame.mean - centre)
         # 2.576 sds leave out a hundredth, half on each side.
         outside += weight * ndtr((distance - 2.576 * sds) / explorer.frame.sds)

@@ -8,25 +8,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.purposes import Refinement
 from wsabi.adaptive.search.ascent import Summit
 from wsabi.errors import NumericalError
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.ledger import Action
+from wsabi.ledger import Action, Observation, stacked
 from wsabi.posterior.closed_form import Posterior
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.report.estimate import Estimate, plain_estimate
 from wsabi.report.warnings import remarks_on_plain
 from wsabi.settings import Settings
-from wsabi.strategies.protocol import Climb, Conclusion, Observation
+from wsabi.strategies.protocol import Climb, Conclusion
 
 __all__ = ["PlainStrategy", "concluded_plain"]
-
-
-class Refinement:
-    """A point chosen by the acquisition, or of the first design."""
-
-    label = "refine"
 
 
 class PlainStrategy:
@@ -46,16 +41,15 @@ class PlainStrategy:
         self, chart: Chart, settings: Settings, rng: np.random.Generator, kernel: SquaredExponential | None = None
     ) -> None:
         self.chart = chart
-        self._rng = rng
         self._model = SequentialModel(chart.measure, settings, rng, kernel)
 
     def plan(self, budget: int, tol: float) -> None:
         """Do nothing: this strategy does not plan."""
 
-    def ask(self, pending: Array, rng: np.random.Generator) -> Action:
-        """The next evaluation to make, given points (P, D) that are under way."""
-        self._rng.bit_generator.state = rng.bit_generator.state
-        return Action(self._model.propose(1, pending)[0], Refinement())
+    def ask(self, pending: Sequence[Action], rng: np.random.Generator) -> Action:
+        """The next evaluation to make, given those that are under way."""
+        under_way = stacked([one.u for one in pending], self.chart.dim)
+        return Action(self._model.propose(1, under_way, rng)[0], Refinement())
 
     def tell(self, told: Sequence[Observation]) -> None:
         """Take values."""

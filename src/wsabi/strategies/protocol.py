@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.gp.fit import FitRecord
-from wsabi.ledger import Action, Purpose
+from wsabi.ledger import Action, Observation, Purpose
 from wsabi.report.estimate import Estimate
 from wsabi.report.warnings import Remarks
 from wsabi.result import SearchRecord
@@ -18,16 +18,7 @@ from wsabi.result import SearchRecord
 if TYPE_CHECKING:
     from wsabi.adaptive.search.ascent import Summit
 
-__all__ = ["Climb", "Conclusion", "Observation", "Strategy"]
-
-
-@dataclass(frozen=True)
-class Observation:
-    """log ℓ at u (D,), and what the evaluation was for; None where nobody had asked for it."""
-
-    u: Array
-    log_l: float
-    purpose: Purpose | None
+__all__ = ["Climb", "Conclusion", "Strategy"]
 
 
 @dataclass(frozen=True)
@@ -69,8 +60,8 @@ class Strategy(Protocol):
         """Set the number of evaluations that the run is expected to reach, and the error of log Z that will do."""
         ...
 
-    def ask(self, pending: Array, rng: np.random.Generator) -> Action:
-        """The next evaluation to make, given points (P, D) that are under way."""
+    def ask(self, pending: Sequence[Action], rng: np.random.Generator) -> Action:
+        """The next evaluation to make, given those that are under way."""
         ...
 
     def tell(self, told: Sequence[Observation]) -> None:

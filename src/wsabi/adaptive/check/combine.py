@@ -25,8 +25,7 @@ from wsabi.adaptive.check.controls import INTERIM, Controls, Effort, integrated
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.proposal import Proposal
 from wsabi.adaptive.check.residuals import CheckEstimate, checked
-from wsabi.adaptive.regions import Regions
-from wsabi.adaptive.search.anneal import RESOLUTION
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.tuning import TUNING
 from wsabi.result import Certificate
 
@@ -34,7 +33,7 @@ __all__ = ["certify"]
 
 
 def certify(
-    regions: Regions,
+    regions: Models,
     proposal: Proposal,
     X: Array,
     log_l: Array,
@@ -158,7 +157,7 @@ def _certificate(
     checked_value = math.nan if check is None else max(check.value, least)
     return Certificate(
         log_z=log_unit + math.log(value),
-        log_z_std=math.hypot(math.sqrt(math.log1p(variance / value**2)), RESOLUTION, combined.caution),
+        log_z_std=math.hypot(math.sqrt(math.log1p(variance / value**2)), TUNING.search.resolution, combined.caution),
         model_log_z=log_unit + math.log(integral),
         model_log_z_std=math.sqrt(math.log1p(model_variance / integral**2)),
         check_log_z=log_unit + math.log(checked_value),

@@ -14,8 +14,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.adaptive.check.proposal import Proposal
-from wsabi.adaptive.regions import Regions
-from wsabi.adaptive.search.anneal import RESOLUTION
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 
@@ -54,7 +53,7 @@ class Controls:
     @property
     def min_error(self) -> float:
         """The least error bar that the surrogate's integral can have."""
-        return max(RESOLUTION, TUNING.check.integral_error * self.uncertainty) * self.surrogate
+        return max(TUNING.search.resolution, TUNING.check.integral_error * self.uncertainty) * self.surrogate
 
     @property
     def share_alone(self) -> float:
@@ -99,7 +98,7 @@ class Draws:
     sd: Array
 
     @classmethod
-    def of(cls, proposal: Proposal, regions: Regions, n: int, rng: np.random.Generator) -> Draws:
+    def of(cls, proposal: Proposal, regions: Models, n: int, rng: np.random.Generator) -> Draws:
         """N = n draws."""
         X = proposal.sample(n, rng)
         return cls(proposal, X, proposal.log_pdf(X), *regions.surrogate(X))
@@ -169,9 +168,7 @@ INTERIM = Effort(final=False)
 FINAL = Effort(final=True)
 
 
-def integrated(
-    regions: Regions, proposal: Proposal, effort: Effort, rng: np.random.Generator
-) -> tuple[Controls, Draws]:
+def integrated(regions: Models, proposal: Proposal, effort: Effort, rng: np.random.Generator) -> tuple[Controls, Draws]:
     """Integrals of both controls, by as many draws as the effort asks for, and those draws."""
     draws = Draws.of(proposal, regions, effort.draws, rng)
     controls = controls_of(regions, draws)
@@ -185,7 +182,7 @@ def integrated(
     return controls, draws
 
 
-def controls_of(regions: Regions, draws: Draws) -> Controls:
+def controls_of(regions: Models, draws: Draws) -> Controls:
     """Integrals of the controls: that of WSABI in closed form, that of the surrogate by draws of p.
 
     M/p of the surrogate is held to √N times its mean. WSABI's integrand, less its integral, is one more control variate
@@ -204,7 +201,7 @@ def controls_of(regions: Regions, draws: Draws) -> Controls:
     return Controls(log_unit, integral, error, wsabi, variance, uncertainty, log_unit + draws.log_cap)
 
 
-def _usable_wsabi(regions: Regions, draws: Draws, log_unit: float) -> tuple[float | None, float, list[Array]]:
+def _usable_wsabi(regions: Models, draws: Draws, log_unit: float) -> tuple[float | None, float, list[Array]]:
     """WSABI's mean and variance of Z, and its integrand over p less its integral; None, 0 and none if not usable.
 
     The models are not used where their closed form disagrees with the mean of their integrand over the draws: large
@@ -223,7 +220,7 @@ def _usable_wsabi(regions: Regions, draws: Draws, log_unit: float) -> tuple[floa
     return wsabi, variance, [integrand - wsabi]
 
 
-def _usable_moments(regions: Regions, log_unit: float) -> tuple[float | None, float]:
+def _usable_moments(regions: Models, log_unit: float) -> tuple[float | None, float]:
     """The WSABI models' mean and variance of Z in units of exp(log_unit), or None where they are lost.
 
     They count as lost if they are far from the unit, or if their relative sd exceeds one.

@@ -21,14 +21,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._core.types import Array, Indices
-from wsabi.adaptive.regions import Regions, ground_of
+from wsabi.adaptive.models import Models
+from wsabi.adaptive.search.known_regions import ground_of
 
 __all__ = ["CrossFit"]
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Regions whose surrogates have the n check points as data, and the same regions without any one of the points.
+    """Models whose surrogates have the n check points as data, and the same regions without any one of the points.
 
     Attributes
     ----------
@@ -37,18 +38,18 @@ class CrossFit:
     n : number of check points.
     """
 
-    regions: Regions
+    regions: Models
     owners: Sequence[Indices]
     n: int
 
     @classmethod
-    def without_any(cls, regions: Regions, n: int) -> CrossFit:
-        """Regions whose surrogates have none of the n check points."""
+    def without_any(cls, regions: Models, n: int) -> CrossFit:
+        """Models whose surrogates have none of the n check points."""
         return cls(regions, [np.empty(0, dtype=np.intp)] * len(regions.parts), n)
 
     @classmethod
-    def of(cls, regions: Regions, X: Array, log_l: Array, n: int) -> CrossFit:
-        """Regions that are given X (M, D), log ℓ (M,): the n check points, followed by all of their symmetry images."""
+    def of(cls, regions: Models, X: Array, log_l: Array, n: int) -> CrossFit:
+        """Models that are given X (M, D), log ℓ (M,): the n check points, followed by all of their symmetry images."""
         explorers, owners = {}, {}
         for part in regions.parts:
             if part.symmetry is None:

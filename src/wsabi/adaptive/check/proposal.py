@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from wsabi._core.types import Array, Indices
-from wsabi.adaptive.regions import Regions
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.surrogate.students import Students, fit_students, joined, truncated
 from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
@@ -24,7 +24,7 @@ class Proposal:
     uncertain. Without d_k no check point would fall on an arm that the surrogate has missed.
     """
 
-    def __init__(self, measure: Measure, regions: Regions) -> None:
+    def __init__(self, measure: Measure, regions: Models) -> None:
         self.measure = measure
         shares: list[tuple[float, Students]] = []
         broad, uncertain = TUNING.check.broad_share, TUNING.check.uncertainty_share

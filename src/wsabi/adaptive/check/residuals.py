@@ -18,7 +18,7 @@ from wsabi._core.types import Array
 from wsabi.adaptive.check.controls import Controls, Draws, exp_ratio
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.pareto import pareto_k
-from wsabi.adaptive.regions import Regions
+from wsabi.adaptive.models import Models
 from wsabi.adaptive.surrogate.students import truncated
 from wsabi.adaptive.tuning import TUNING
 
@@ -128,7 +128,7 @@ def surrogate_residuals(
 
 
 def _estimate(
-    controls: Controls, regions: Regions, X: Array, log_weights: Array, log_p: Array, by_surrogate: Array
+    controls: Controls, regions: Models, X: Array, log_weights: Array, log_p: Array, by_surrogate: Array
 ) -> CheckEstimate:
     """F from points X (N, D) with log ℓπ/p (N,) and the surrogate's residuals (N,) there.
 
@@ -166,7 +166,7 @@ def _estimate(
 
 
 def _chosen_residuals(
-    controls: Controls, regions: Regions, X: Array, log_p: Array, true: Array, by_surrogate: Array
+    controls: Controls, regions: Models, X: Array, log_p: Array, true: Array, by_surrogate: Array
 ) -> tuple[float, Array]:
     """The share a of WSABI in the control, and the residuals (N,) of that control, which spread least."""
     if controls.wsabi is None:

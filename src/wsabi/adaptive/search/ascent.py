@@ -10,14 +10,12 @@ import numpy as np
 
 from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
+from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
 
 __all__ = ["Slope", "Summit", "climb"]
 
 Slope = Callable[[Array], tuple[float, Array]]  # u (D,) -> log ℓ and ∇ log ℓ (D,), the latter unused where ℓ = 0
-
-STANDSTILL = 0.01  # nats gained in a step: within a seventh of an sd of the mode, if two steps in a row say so
-CLIFF = 1e25  # what −log ℓπ is taken for where ℓ = 0: a line search turns back, and no difference overflows
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class _Joint:
     def _evaluate(self, u: Array) -> tuple[float, Array]:
         log_l, gradient = self.slope(u)
         if log_l == -math.inf:
-            return CLIFF, np.zeros_like(u)
+            return TUNING.search.wall, np.zeros_like(u)
         log_prior, prior_gradient = self.measure.log_pdf_and_gradient(u)
         value, gradient = -log_l - log_prior, -gradient - prior_gradient
         if value < self.best[0]:
@@ -82,7 +80,8 @@ def climb(slope: Slope, measure: Measure, start: Array, limit: int) -> Summit | 
 
     def stop_at_standstill(intermediate_result: object) -> None:
         values.append(intermediate_result.fun)  # type: ignore[attr-defined]
-        if len(values) > 2 and values[-3] - values[-2] < STANDSTILL and values[-2] - values[-1] < STANDSTILL:
+        gains = -np.diff(values[-3:])
+        if len(gains) == 2 and np.all(gains < TUNING.search.standstill):
             raise StopIteration
 
     try:
@@ -105,13 +104,13 @@ def _curvature(joint: _Joint, top: Array, gradient: Array, inverse_hessian: Arra
     """
     variances, axes = np.linalg.eigh(inverse_hessian)
     columns, widest = [], 0.0
-    for axis, sd in zip(axes.T, np.sqrt(np.clip(variances, 1e-12, 1.0)), strict=True):
+    for axis, sd in zip(axes.T, np.sqrt(np.clip(variances, TUNING.search.least_variance, 1.0)), strict=True):
         step = min(sd, 2.0 * widest) if widest else sd
         column = axis / sd**2  # what BFGS has; it stands where ℓ = 0 on either side
         # Downhill first: a climb that has ended at an edge steps back from it.
         for signed in (step, -step) if gradient @ axis >= 0.0 else (-step, step):
             value, there = joint(top + signed * axis)
-            if value < CLIFF:
+            if value < TUNING.search.wall:
                 column = (there - gradient) / signed
                 break
         widest = max(widest, 1.0 / math.sqrt(max(float(axis @ column), 1.0)))

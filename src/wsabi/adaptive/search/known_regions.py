@@ -1,42 +1,74 @@
-"""KnownRegions: the regions that looks have ended in, and how much mass they say is still hidden."""
+"""KnownRegions: the regions that searches have ended in, and how much mass these searches say is still hidden."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
 
-from wsabi._core.types import Array
-from wsabi.adaptive.regions import inflation, is_part, reach
-from wsabi.adaptive.search.anneal import Explorer, total_log_mass
-from wsabi.adaptive.search.leads import DEPTH, exceeds
+from wsabi._core.types import Array, Mask
+from wsabi.adaptive.search.explorer import Explorer, total_log_mass
 from wsabi.adaptive.symmetry.group import Symmetry, group_of, reflected
+from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
 from wsabi.result import SearchRecord
 
-__all__ = ["MORE_OF_THE_SAME", "NEGLIGIBLE", "KnownRegions", "Site"]
-
-# A region more than this many nats below the sum of all holds less than a thousandth of Z: it is not worth a model.
-NEGLIGIBLE = 7.0
-GAIN_DRAWS = 300  # of q, to compare two surrogates: a share to 5 %
-# Of the mass may lie elsewhere, for all that one look can tell: as if one second look in ten found as much again. Every
-# look that finds nothing new halves that, for it would have found a region as easy to find as the first in half of all
-# cases.
-ALONE = 0.1
-MOST_IMAGES = 23  # of one region: four components can be numbered in 24 ways, and each way costs a model
-SEVERAL = 3  # families: two may be a mode and its neighbour
-MORE_OF_THE_SAME = 0.1  # of the mass: what adds less to a known region is no discovery
+__all__ = ["KnownRegions", "Region", "exceeds", "ground_of", "inflation", "is_part", "reach"]
 
 
-@dataclass
-class Site:
-    """A region found: its explorer, how many looks ended in it, and whose symmetry image it is.
+def inflation(dim: int) -> float:
+    """Variance of q over that of the posterior, 1 + 4/max(D, 2): three in one and two dimensions, 1.4 in ten.
 
-    Sites of one ``family`` are images of each other: one has no ``symmetry``, the others are its images by theirs.
+    Wider is safer in the tails, where ℓπ/q must not grow; but √(ℓπ/q) of a Gaussian posterior then narrows to √(2/(s² −
+    1)) of q's width in every dimension at once. 1 + 4/D holds D(s² − 1), the curvature at a typical point of q, fixed.
+    """
+    return 1.0 + TUNING.known.inflation / max(dim, 2)
+
+
+def reach(dim: int) -> float:
+    """Radius √D + 4, in sds of q, within which data belong to a region: nearly all of q lies inside √D + 3.
+
+    Out there q is so small that ℓπ/q of a negligible ℓπ may exceed all others, and a model of its square root would be
+    a model of that; the check points see it and leave the model out.
+    """
+    return math.sqrt(dim) + TUNING.models.reach
+
+
+def is_part(known: Explorer, explorer: Explorer) -> bool:
+    """Whether an explorer within a known one's region has found a narrower one, of half its variance along the axes."""
+    return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)
+
+
+def ground_of(
+    explorer: Explorer, explorers: Sequence[Explorer], X: Array, log_l: Array, least: int | None = None
+) -> Mask:
+    """Which of X (N, D), log ℓ (N,), are data of an explorer's surrogate: none in a narrower region inside its own.
+
+    A spike on a broad hill has a surrogate of its own. To the surrogate of the hill its points are errors of many nats,
+    by which the hill is lost. Where fewer feasible points than ``least`` are left, there is no hill beside the spike,
+    and all points are data; None is 2D + 2, as many as a surrogate needs.
+    """
+    bulk = math.sqrt(X.shape[1]) + 2.0
+    keep = np.ones(len(X), dtype=np.bool_)
+    for other in explorers:
+        if other is explorer or not is_part(explorer, other):
+            continue
+        wide, narrow = (each.frame.scaled(inflation(X.shape[1])) for each in (explorer, other))
+        if np.linalg.norm(wide.whiten(other.frame.mean[None, :])) < bulk:
+            keep &= np.linalg.norm(narrow.whiten(X), axis=1) > bulk
+    least = 2 * X.shape[1] + 2 if least is None else least
+    return keep if np.count_nonzero(keep & np.isfinite(log_l)) >= least else np.ones(len(X), dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A region found: its explorer, how many searches ended in it, and whose symmetry image it is.
+
+    Regions of one ``family`` are images of each other: one has no ``symmetry``, the others are its images by theirs.
     """
 
     explorer: Explorer
@@ -45,34 +77,45 @@ class Site:
     symmetry: Symmetry | None = None
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class KnownRegions:
-    """The regions found, all looks, and the share of mass that each gained."""
+    """The regions found, all searches, and the share of mass that each gained.
+
+    Attributes
+    ----------
+    gains : share of mass that each search has gained; None for searches that say nothing of the prior.
+    n_negligible : places found that hold next to nothing, each taken for another.
+    symmetries : of ℓ and of π.
+    refuted : symmetries under which ℓ was seen to differ somewhere.
+    n_families : families ever begun; numbers are not given again.
+    beyond : symmetries that would make the group too large to follow.
+    confirmed : a symmetry, and a family that has it.
+    """
 
     measure: Measure
-    sites: list[Site] = field(default_factory=list)
-    gains: list[float | None] = field(default_factory=list)  # None for looks that tell nothing of the prior
-    n_negligible: int = 0  # places found that hold next to nothing, each taken for another
-    searches: list[SearchRecord] = field(default_factory=list)
-    symmetries: list[Symmetry] = field(default_factory=list)  # of ℓ and of π
-    refuted: set[Symmetry] = field(default_factory=set)  # symmetries under which ℓ was seen to differ somewhere
-    n_families: int = 0  # ever begun: numbers are not given again
-    beyond: list[Symmetry] = field(default_factory=list)  # symmetries that would make the group too large to follow
-    confirmed: set[tuple[Symmetry, int]] = field(default_factory=set)  # a symmetry, and a family that has it
+    regions: tuple[Region, ...] = ()
+    gains: tuple[float | None, ...] = ()
+    n_negligible: int = 0
+    searches: tuple[SearchRecord, ...] = ()
+    symmetries: tuple[Symmetry, ...] = ()
+    refuted: frozenset[Symmetry] = frozenset()
+    n_families: int = 0
+    beyond: tuple[Symmetry, ...] = ()
+    confirmed: frozenset[tuple[Symmetry, int]] = frozenset()
 
     @property
     def explorers(self) -> list[Explorer]:
         """The explorer of each region."""
-        return [site.explorer for site in self.sites]
+        return [region.explorer for region in self.regions]
 
     @property
     def families(self) -> list[int]:
         """The family of each region."""
-        return [site.family for site in self.sites]
+        return [region.family for region in self.regions]
 
     @property
     def log_total(self) -> float:
-        """log of the mass in all regions, as their surrogates have it."""
+        """log of the mass in all regions, by their surrogates."""
         return total_log_mass(self.explorers)
 
     @property
@@ -81,8 +124,8 @@ class KnownRegions:
         return total_log_mass([explorer for explorer in self.explorers if explorer.is_cold])
 
     @property
-    def heat(self) -> float:
-        """Nats that a search which has not arrived may still be below the mass: tD at temperature t, zero at one.
+    def unfinished_nats(self) -> float:
+        """Nats that a search which has not arrived may still be below the mode: tD at temperature t, zero at one.
 
         Draws of ℓ^(1/t)π lie ½tD nats below the top where ℓ is Gaussian, give or take as much.
         """
@@ -91,17 +134,19 @@ class KnownRegions:
 
     @property
     def spent(self) -> int:
-        """Evaluations of looks that found nothing new."""
-        return sum(look.n_evals for look in self.searches if look.outcome != "new region")
+        """Evaluations of searches that found nothing new."""
+        return sum(search.n_evals for search in self.searches if search.outcome != "new region")
 
     @property
     def typical(self) -> float:
-        """Evaluations of a further look: the median of those after the first, or half of the first.
+        """Evaluations of a further search: the median of those after the first, or half of the first.
 
-        A look that comes back to what is known takes about half as many as one that has to learn a region.
+        A search that comes back to what is known takes about half as many as one that has to learn a region.
         """
-        later = [look.n_evals for look in self.searches[1:]]
+        later = [search.n_evals for search in self.searches[1:]]
         return float(np.median(later)) if later else 0.5 * self.searches[0].n_evals
+
+    # -- what is known at a point -------------------------------------------------------------------------------------
 
     def index_of(self, explorer: Explorer) -> int | None:
         """Number of the region in whose bulk q has arrived, if it is one found before."""
@@ -109,16 +154,16 @@ class KnownRegions:
 
     def index_at(self, x: Array) -> int | None:
         """Number of the region in whose bulk x (D,) lies, the first found if there are several; None for none."""
-        return next(iter(self._all_at(x)), None)
+        return next(iter(self.all_at(x)), None)
 
-    def _all_at(self, x: Array) -> list[int]:
+    def all_at(self, x: Array) -> list[int]:
         """Numbers of the regions in whose bulk x (D,) lies."""
         bulk = math.sqrt(self.measure.dim) + 1.0
         whitened = [known.frame.scaled(inflation(self.measure.dim)).whiten(x[None, :])[0] for known in self.explorers]
         return [k for k, y in enumerate(whitened) if float(np.linalg.norm(y)) < bulk]
 
     def accounts_for(self, number: int, X: Array, log_l: Array) -> bool:
-        """Whether that region's surrogate knew of what a look has met: X (N, D), log ℓ (N,) are the look's own points.
+        """Whether that region's surrogate knew of what a search has met: X (N, D), log ℓ (N,) are the search's own.
 
         At the best of them, as many as fix a hyperplane, it must not be too low by half: a lump inside a broad region
         is as new as one outside.
@@ -129,39 +174,41 @@ class KnownRegions:
         return float(np.median(log_l[best] - predicted)) < math.log(2.0)
 
     def predicts(self, X: Array, log_l: Array, tolerance: float) -> int | None:
-        """Number of the region whose surrogate knew beforehand what a look has met, X (N, D), log ℓ (N,); or None.
+        """Number of the region whose surrogate predicted what a search has met, X (N, D), log ℓ (N,); or None.
 
-        At the best 2D + 2 of them, those that the look goes by, the known regions together must be right to
-        ``tolerance``, in nats. The region is the one that has most to say at the best.
+        At the best 2D + 2 of them, those that the search goes by, the known regions together must be right to
+        ``tolerance``, in nats. The region is the one that predicts most at the best.
         """
         feasible = np.isfinite(log_l)
         X, log_l = X[feasible], log_l[feasible]
         best = np.argsort(-(log_l + self.measure.log_pdf(X)))[: 2 * self.measure.dim + 2]
-        if not self.explorers or len(best) < 2 * self.measure.dim + 2:
+        if not self.regions or len(best) < 2 * self.measure.dim + 2:
             return None
         predicted = np.array([known.mean_log_likelihood(X[best]) for known in self.explorers])
         off = np.abs(log_l[best] - np.max(predicted, axis=0))
         return int(np.argmax(predicted[:, 0])) if np.all(off <= tolerance) else None
 
     def unexplained(self, X: Array, log_l: Array) -> int | None:
-        """Which of a look's points X (N, D), log ℓ (N,), betrays something that the known regions do not explain.
+        """Which of a search's points X (N, D), log ℓ (N,), shows something that the known regions do not explain.
 
-        The one that exceeds what their surrogates predict by most (:func:`wsabi.adaptive.search.leads.exceeds`), among
-        those with an ℓπ within ten nats of the best known, for a region may be that much higher than its flank.
+        The one that exceeds what their surrogates predict by most (:func:`exceeds`), among those whose ℓπ is not too
+        far below the best known, for a mode may be that much higher than its flank.
         """
         log_p = log_l + self.measure.log_pdf(X)
-        near = np.flatnonzero(log_p > max(known.top_joint for known in self.explorers) - DEPTH)
+        near = np.flatnonzero(log_p > max(known.top_joint for known in self.explorers) - TUNING.known.flank_depth)
         if not len(near):
             return None
         excess = exceeds(self.explorers, X[near], log_l[near])
         best = int(np.argmax(excess))
         return int(near[best]) if excess[best] > 0.0 else None
 
+    # -- what a search has added --------------------------------------------------------------------------------------
+
     def gain(self, explorer: Explorer, novelty: float) -> float:
         """Mass that an explorer of the novelty given has and the known regions have not, over that of both together."""
-        if not self.explorers:
+        if not self.regions:
             return 1.0
-        new = explorer.log_z + math.log(max(novelty, 1e-300))
+        new = explorer.log_z + math.log(max(novelty, TUNING.known.no_novelty))
         return math.exp(new - np.logaddexp(new, self.log_total))
 
     def novelty(self, explorer: Explorer, rng: np.random.Generator) -> float:
@@ -177,178 +224,211 @@ class KnownRegions:
         if host is None:
             return False
         smaller, larger = sorted([self.explorers[host], explorer], key=lambda each: each.log_z)
-        return _share_alone(smaller, [larger], rng) >= MORE_OF_THE_SAME
+        return _share_alone(smaller, [larger], rng) >= TUNING.known.more_of_the_same
 
-    def record(
-        self, look: SearchRecord, explorer: Explorer, gain: float, host: int | None = None, *, apart: bool = False
-    ) -> None:
-        """Note how a look ended, and keep what it found; ``gain`` is its share of mass not known before.
+    def recorded(
+        self, search: SearchRecord, explorer: Explorer, gain: float, host: int | None = None, *, apart: bool = False
+    ) -> KnownRegions:
+        """The same after a search has ended, with what it found; ``gain`` is its share of mass not known before.
 
         ``host`` is the number of the known region that it belongs to, where that is not the one q has arrived in.
 
         What is new inside a known region, and not much narrower than it, is more of the same region: one of the two
         explorers is kept, the one with the larger mass. Both are if it lies ``apart``, see :meth:`is_apart`.
         """
-        self.searches.append(look)
-        new = look.outcome == "new region"
-        silent = look.outcome == "unfinished" or (look.start == "point" and not new)
-        self.gains.append(None if silent else gain if new else 0.0)
-        self.n_negligible += look.outcome == "negligible mass"
-        host = self.index_of(explorer) if host is None else host
-        if look.outcome == "known region" and host is not None:
-            self.sites[host].hits += 1
-        if new and math.isfinite(explorer.log_z):
-            if host is None or apart or is_part(self.sites[host].explorer, explorer):
-                self._keep(explorer)
-            else:
-                self._replace(self.sites[host], explorer)
-            self._prune()
+        new = search.outcome == "new region"
+        silent = search.outcome == "unfinished" or (search.start == "point" and not new)
+        known = replace(
+            self,
+            searches=(*self.searches, search),
+            gains=(*self.gains, None if silent else gain if new else 0.0),
+            n_negligible=self.n_negligible + (search.outcome == "negligible mass"),
+        )
+        host = known.index_of(explorer) if host is None else host
+        if search.outcome == "known region" and host is not None:
+            known = known._hit(host)
+        if not new or not math.isfinite(explorer.log_z):
+            return known
+        if host is None or apart or is_part(known.regions[host].explorer, explorer):
+            return known._kept(explorer)._pruned()
+        return known._improved(host, explorer)._pruned()
 
-    def take(self, look: SearchRecord, explorer: Explorer) -> None:
-        """Keep the explorer of a look that was cut short, for want of anything better."""
-        self.searches.append(look)
-        self.gains.append(None)
-        self._keep(explorer)
+    def taken(self, search: SearchRecord, explorer: Explorer) -> KnownRegions:
+        """The same with the explorer of a search that was cut short, for want of anything better."""
+        return replace(self, searches=(*self.searches, search), gains=(*self.gains, None))._kept(explorer)
 
-    def _keep(self, explorer: Explorer) -> None:
-        self.sites.append(Site(explorer, 1, self._new_family()))
-        self._reflect()
+    def _hit(self, number: int) -> KnownRegions:
+        return self._with_region(number, replace(self.regions[number], hits=self.regions[number].hits + 1))
 
-    def _replace(self, site: Site, explorer: Explorer) -> None:
-        """Count a look that ended in a known region, and take its explorer if it has found more mass there."""
-        site.hits += 1
-        if explorer.log_z > site.explorer.log_z:
-            original = explorer if site.symmetry is None else reflected(explorer, site.symmetry.inverse)
-            self.rematch(lambda known: original if known is self._original(site).explorer else known)
+    def _with_region(self, number: int, region: Region) -> KnownRegions:
+        return replace(self, regions=(*self.regions[:number], region, *self.regions[number + 1 :]))
 
-    def _original(self, site: Site) -> Site:
-        """The site of its family that is no image."""
-        return next(other for other in self.sites if other.family == site.family and other.symmetry is None)
+    def _kept(self, explorer: Explorer) -> KnownRegions:
+        region = Region(explorer, 1, self.n_families)
+        return replace(self, regions=(*self.regions, region), n_families=self.n_families + 1)._reflected()
 
-    # -- symmetry images -----------------------------------------------------------------------------------------------
+    def _improved(self, number: int, explorer: Explorer) -> KnownRegions:
+        """The same after a search that ended in a known region; its explorer is taken if it found more mass there."""
+        known, region = self._hit(number), self.regions[number]
+        if not explorer.log_z > region.explorer.log_z:
+            return known
+        better = explorer if region.symmetry is None else reflected(explorer, region.symmetry.inverse)
+        old = self._original(region).explorer
+        return known.with_explorers(lambda explorer: better if explorer is old else explorer)
 
-    def add_symmetry(self, symmetry: Symmetry, family: int) -> None:
-        """Take note that ℓ and π are the same in a family's regions and their images: the images are regions.
+    def _original(self, region: Region) -> Region:
+        """The region of its family that is no image."""
+        return next(other for other in self.regions if other.family == region.family and other.symmetry is None)
 
-        One that would make the group larger than MOST_IMAGES is not made use of, but counts in what is hidden.
+    def _pruned(self) -> KnownRegions:
+        """The same without regions that hold next to nothing, and their images."""
+        floor = self.log_total - TUNING.known.negligible
+        families = set(self.families)
+        kept = {family for family in families if self.log_mass(family) > floor}
+        regions = tuple(region for region in self.regions if region.family in kept)
+        return replace(self, regions=regions, n_negligible=self.n_negligible + len(families - kept))
+
+    def with_explorers(self, other: Callable[[Explorer], Explorer]) -> KnownRegions:
+        """The same with every region's explorer exchanged for another of the same region, its images' likewise."""
+        own = {region.family: other(region.explorer) for region in self.regions if region.symmetry is None}
+        regions = tuple(
+            replace(
+                region,
+                explorer=own[region.family]
+                if region.symmetry is None
+                else reflected(own[region.family], region.symmetry),
+            )
+            for region in self.regions
+        )
+        return replace(self, regions=regions)
+
+    def with_explorer(self, number: int, explorer: Explorer) -> KnownRegions:
+        """The same with another explorer for one region alone."""
+        return self._with_region(number, replace(self.regions[number], explorer=explorer))
+
+    # -- symmetry images ----------------------------------------------------------------------------------------------
+
+    def with_symmetry(self, symmetry: Symmetry, family: int) -> KnownRegions:
+        """The same where ℓ and π are equal in a family's regions and their images: the images are regions.
+
+        One that would make the group too large is not made use of, but counts in what is hidden.
         """
         if symmetry in self.refuted or symmetry in self.group:
-            return
-        if len(group_of([*self.symmetries, symmetry], MOST_IMAGES + 1)) > MOST_IMAGES:
-            self.beyond.append(symmetry)
-            return
-        self.symmetries.append(symmetry)
-        self.confirm(symmetry, family, holds=True)
+            return self
+        most = int(TUNING.symmetry.most_images)
+        if len(group_of([*self.symmetries, symmetry], most + 1)) > most:
+            return replace(self, beyond=(*self.beyond, symmetry))
+        return replace(self, symmetries=(*self.symmetries, symmetry)).with_answer(symmetry, family, holds=True)
 
-    def confirm(self, symmetry: Symmetry, family: int, *, holds: bool) -> None:
-        """Take note that a family has a symmetry; or that it has not, and so there is no such symmetry.
+    def with_refuted(self, symmetry: Symmetry) -> KnownRegions:
+        """The same where ℓ was seen to differ under a symmetry that was not known to hold."""
+        return replace(self, refuted=self.refuted | {symmetry})
+
+    def with_answer(self, symmetry: Symmetry, family: int, *, holds: bool) -> KnownRegions:
+        """The same where a family was seen to have a known symmetry; or not to have it, and so there is none.
 
         Images by it that are known stay, for their own families had it: each as a region by itself.
         """
         if holds:
-            self.confirmed.add((symmetry, family))
-        else:
-            self.refuted.add(symmetry)
-            self.symmetries.remove(symmetry)
-            group = self.group
-            for site in self.sites:
-                if site.symmetry is not None and site.symmetry not in group:
-                    site.symmetry, site.family = None, self._new_family()
-        self._reflect()
-
-    def _new_family(self) -> int:
-        self.n_families += 1
-        return self.n_families - 1
+            return replace(self, confirmed=self.confirmed | {(symmetry, family)})._reflected()
+        known = replace(
+            self.with_refuted(symmetry), symmetries=tuple(other for other in self.symmetries if other != symmetry)
+        )
+        group, regions = known.group, []
+        for region in known.regions:
+            if region.symmetry is not None and region.symmetry not in group:
+                region = replace(region, symmetry=None, family=known.n_families)
+                known = replace(known, n_families=known.n_families + 1)
+            regions.append(region)
+        return replace(known, regions=tuple(regions))._reflected()
 
     @property
     def group(self) -> list[Symmetry]:
         """All symmetries under which ℓ and π are known to be the same, but for the identity."""
-        return group_of(self.symmetries, MOST_IMAGES)
+        return group_of(self.symmetries, int(TUNING.symmetry.most_images))
 
     @property
     def all_symmetries(self) -> list[Symmetry]:
-        """Mirrors under which ℓ and π were found to be the same, those that are not followed last."""
-        return self.symmetries + self.beyond
+        """Symmetries under which ℓ and π were found to be the same, those that are not followed last."""
+        return [*self.symmetries, *self.beyond]
 
     @property
     def beyond_share(self) -> float:
         """Mass, relative to that found, in images that are too many to follow, as far as 5040 (seven components)."""
         if not self.beyond:
             return 0.0
-        return (1 + len(group_of([*self.symmetries, *self.beyond], 5039))) / (1 + len(self.group)) - 1.0
+        counted = len(group_of([*self.symmetries, *self.beyond], math.factorial(7) - 1))
+        return (1 + counted) / (1 + len(self.group)) - 1.0
 
-    def _reflect(self) -> None:
-        """Add the images of known regions that are not known, where the family has confirmed all symmetries."""
-        for site in [site for site in self.sites if site.symmetry is None]:
-            if not all(self._has(site, symmetry) for symmetry in self.symmetries):
+    def _reflected(self) -> KnownRegions:
+        """The same with the images of known regions that are not known, where the family has all symmetries."""
+        known = self
+        for region in [region for region in self.regions if region.symmetry is None]:
+            if not all(known._has(region, symmetry) for symmetry in known.symmetries):
                 continue
-            for symmetry in self.group:
-                image = reflected(site.explorer, symmetry)
-                hosts = [self.sites[k] for k in self._all_at(image.frame.mean)]
-                if not any(host.family == site.family or not is_part(host.explorer, image) for host in hosts):
-                    self.sites.append(Site(image, 0, site.family, symmetry))
+            for symmetry in known.group:
+                image = reflected(region.explorer, symmetry)
+                hosts = [known.regions[k] for k in known.all_at(image.frame.mean)]
+                if not any(host.family == region.family or not is_part(host.explorer, image) for host in hosts):
+                    known = replace(known, regions=(*known.regions, Region(image, 0, region.family, symmetry)))
+        return known
 
-    def _has(self, site: Site, symmetry: Symmetry) -> bool:
+    def _has(self, region: Region, symmetry: Symmetry) -> bool:
         """Whether a region has confirmed a symmetry, or lies on the symmetry and is its own image."""
-        own = {self.sites[k].family for k in self._all_at(symmetry.image(site.explorer.frame.mean))}
-        return (symmetry, site.family) in self.confirmed or site.family in own
+        own = {self.regions[k].family for k in self.all_at(symmetry.image(region.explorer.frame.mean))}
+        return (symmetry, region.family) in self.confirmed or region.family in own
 
     def with_images(self, X: Array, log_l: Array) -> tuple[Array, Array]:
         """Evaluations X (N, D), log ℓ (N,) and what they say of their symmetry images."""
         group = self.group
         return np.concatenate([X, *(symmetry.image(X) for symmetry in group)]), np.tile(log_l, 1 + len(group))
 
-    def rematch(self, rematched: Callable[[Explorer], Explorer]) -> None:
-        """Exchange every region's explorer for another of the same region, its images' likewise."""
-        for site in self.sites:
-            if site.symmetry is None:
-                site.explorer = rematched(site.explorer)
-        for site in self.sites:
-            if site.symmetry is not None:
-                site.explorer = reflected(self._original(site).explorer, site.symmetry)
-
-    def _prune(self) -> None:
-        """Let go of regions that hold next to nothing, together with their images."""
-        floor = self.log_total - NEGLIGIBLE
-        families = set(self.families)
-        kept = {family for family in families if self.log_mass(family) > floor}
-        self.sites = [site for site in self.sites if site.family in kept]
-        self.n_negligible += len(families - kept)
-
     def log_mass(self, family: int) -> float:
         """log of the mass in all regions of a family."""
-        return total_log_mass([site.explorer for site in self.sites if site.family == family])
+        return total_log_mass([region.explorer for region in self.regions if region.family == family])
+
+    # -- what may be hidden -------------------------------------------------------------------------------------------
 
     @property
     def unseen_share(self) -> float:
-        """Mass in regions not found, relative to that found, as far as the looks can tell.
+        """Mass in regions not found, relative to that found, as far as the searches can tell.
 
-        The largest of three answers. ALONE, halved by every look since the last that found something. What the second
-        half of the looks found that the first had not, for as many looks again would be expected to find no more than
-        that. And Chao's (1987) lower bound on the number of kinds not met, f₁(f₁ − 1)/2(f₂ + 1) from the numbers met
-        once and twice, with one standard error of it added since it is a bound, each of the mean mass of those met
-        once; it holds where some regions are much harder to find than others. Places that hold next to nothing are
-        kinds too: looks that end each in another place have not seen all there is. A region and its symmetry images are
-        one kind, since a look ends in each of them with the same chance; but not among SEVERAL families, a landscape so
-        rugged that what looks miss is another kind altogether.
+        The largest of three answers. The share that a single search leaves open, halved by every search since the last
+        that found something. What the second half of the searches found that the first had not, since as many searches
+        again would be expected to find no more than that. And Chao's (1987) lower bound on the number of kinds not met,
+        f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, with one standard error of it added since it is a
+        bound, each of the mean mass of those met once; it holds where some regions are much harder to find than others.
+        Places that hold next to nothing are kinds too: searches that end each in another place have not seen all there
+        is. A region and its symmetry images are one kind, since a search ends in each of them with the same chance; but
+        not among several families, a landscape so rugged that what searches miss is another kind altogether.
         """
         ended = [gain for gain in self.gains if gain is not None]
         barren = len(list(takewhile(lambda gain: gain == 0.0, reversed(ended))))
-        alone = ALONE * 0.5**barren
+        alone = TUNING.known.unseen_after_one * 0.5**barren
         if len(ended) < 2:
             return alone
         late = sum(ended[-(len(ended) // 2) :])
         hits: dict[int, int] = defaultdict(int)
-        for site in self.sites:
-            hits[site.family] += site.hits
+        for region in self.regions:
+            hits[region.family] += region.hits
         total = self.log_total
         kinds = [(hits[family], math.exp(self.log_mass(family) - total)) for family in hits]
-        if len(kinds) >= SEVERAL:
-            kinds = [(site.hits, math.exp(site.explorer.log_z - total)) for site in self.sites]
+        if len(kinds) >= TUNING.known.several_families:
+            kinds = [(region.hits, math.exp(region.explorer.log_z - total)) for region in self.regions]
         return max(alone, late, _unmet(kinds, self.n_negligible, len(ended)))
 
 
-def _unmet(kinds: Sequence[tuple[int, float]], n_negligible: int, n_looks: int) -> float:
+def exceeds(explorers: Sequence[Explorer], X: Array, log_l: Array) -> Array:
+    """Nats by which log ℓ (N,) at X (N, D) exceeds what any of the surrogates predicts, and allows for, (N,)."""
+    numbers = TUNING.known
+    predicted = [explorer.log_likelihood(X) for explorer in explorers]
+    highest = np.max(
+        [log_m + numbers.excess_sds * np.minimum(sd, numbers.excess_max_sd) for log_m, sd in predicted], axis=0
+    )
+    return np.asarray(log_l - highest - numbers.excess)
+
+
+def _unmet(kinds: Sequence[tuple[int, float]], n_negligible: int, n_searches: int) -> float:
     """Chao's bound, with one standard error, times the mean mass of kinds met once; of (times met, mass) of each."""
     met_once = [mass for hits, mass in kinds if hits == 1]
     once, twice = len(met_once) + n_negligible, sum(hits == 2 for hits, _ in kinds)
@@ -356,22 +436,22 @@ def _unmet(kinds: Sequence[tuple[int, float]], n_negligible: int, n_looks: int) 
         return 0.0
     ratio = once / (twice + 1)
     hidden = 0.5 * (once - 1) * ratio
-    hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + 0.25 * ratio**4))
-    # No more of them than looks were made to meet them.
-    return min(hidden, n_looks) * float(np.sum(met_once)) / once
+    hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + ratio**4 / 4))
+    # No more of them than searches were made to meet them.
+    return min(hidden, n_searches) * float(np.sum(met_once)) / once
 
 
 def _share_alone(explorer: Explorer, others: Sequence[Explorer], rng: np.random.Generator) -> float:
     """Share of an explorer's mass that the others have not; all of it if there are none.
 
     By draws of its q: where another surrogate says as much as this one does, nothing is new. Beyond its own data a
-    surrogate may say anything, so it counts within √D + 4 sds of its q only, which hold nearly all of them.
+    surrogate may say anything, so it counts within :func:`reach` of its q only.
     """
     if not others:
         return 1.0
     measure = explorer.measure
     q = explorer.frame.scaled(inflation(measure.dim))
-    X = q.colour(rng.standard_normal((GAIN_DRAWS, measure.dim)))
+    X = q.colour(rng.standard_normal((int(TUNING.known.gain_draws), measure.dim)))
     mine = explorer.log_likelihood(X)[0]
     possible = np.isfinite(mine)
     if not np.any(possible):

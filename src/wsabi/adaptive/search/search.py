@@ -1,219 +1,245 @@
-"""Search: one search for a region of mass, from the prior or round a point."""
+"""Search: one attempt to find a mode, from the prior or around a point."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsabi._core.types import Array, Mask
-from wsabi.adaptive.search.anneal import Explorer
 from wsabi.adaptive.search.ascent import Summit
-from wsabi.adaptive.search.known_regions import NEGLIGIBLE
+from wsabi.adaptive.search.explorer import Explorer
+from wsabi.adaptive.search.matching import matched
+from wsabi.adaptive.search.proposing import proposed
 from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
 from wsabi.quadrature.design import spread_design
 
-__all__ = ["Search", "look_limit"]
-
-MAX_ZOOMS = 8  # twofold to thirtyfold each: from a quarter of the prior to a posterior 1e-8 as wide, or fewer
-ZOOM_DEPTH = 4.0  # nats, beside 2D: what chance adds to the drop in one dimension
+__all__ = ["Search", "search_limit"]
 
 
-def look_limit(dim: int) -> int:
-    """Evaluations after which a look that is not the first is given up: from the prior to a region takes 10 to 30 D."""
-    return 30 * dim + 20
+def search_limit(dim: int) -> int:
+    """Evaluations after which a search that is not the first is given up: from the prior to a mode takes 10 to 30 D."""
+    return int(TUNING.search.limit_per_dim) * dim + int(TUNING.search.limit)
 
 
+@dataclass(frozen=True, eq=False)
 class Search:
-    """One look under way: a design over the prior, then an explorer that follows the annealed posterior.
+    """One search under way: a design over the prior, then an explorer that follows the annealed posterior.
 
-    Parameters
+    Attributes
     ----------
+    number : of the search, counted from zero.
     first : whether it is the first, whose design has the prior mean and which may use everything told before.
-    greedy : whether the explorer takes the first hill.
-    around : where to look instead: q to begin with, centred on a point that no region accounts for.
+    from_prior : whether it began from the prior, and not around a point.
+    design : points (D,) that are still to be handed out.
+    n_handed : points of designs handed out; the explorer waits until as many are told.
+    may_be_predicted : whether it may end because known surrogates predicted what it met.
+    alone : whether it keeps to its own evaluations to the end.
+    climbed : whether it has climbed by gradients.
+    foothold : a feasible point (D,) where few are, and how far it is safe.
+    n_zoomed, zooms : own evaluations when the width of q was last set, around a point; and how often it was.
+    matched_at : own evaluations when q was last matched.
+    settled_since, settled_log_z : own evaluations since which q stands still and log ℓ is known, and log Z then.
+    cold_since : own evaluations since which q is at temperature one.
+    bests : own evaluations, and their best log ℓπ, each time it has learnt.
     """
 
-    def __init__(
-        self,
-        measure: Measure,
-        rng: np.random.Generator,
-        *,
-        first: bool,
-        greedy: bool = False,
-        around: Frame | None = None,
-    ) -> None:
-        self.measure = measure
-        self.first = first
-        self.from_prior = around is None
-        self.explorer = Explorer(measure, rng, greedy=greedy)
-        dim = measure.dim
-        if around is None:
-            self.design = list(spread_design(measure, 2 * dim + 2, rng))
-            if not first:
-                self.design[0] = measure.sample(1, rng)[0]
-        else:
-            self.explorer.frame = around
-            self.design = list(self.explorer.frame.colour(rng.standard_normal((2 * dim + 1, dim))))
-        self.may_be_predicted = not first and around is None  # by what is known; not by what has learnt from the look
-        self.alone = False  # whether it keeps to its own evaluations to the end
-        self._n_zoomed = 0  # own evaluations when the width of q was last set, of a search round a point
-        self._zooms = 0
-        self.climbed = False
-        self.foothold: tuple[Array, float] | None = None  # a feasible point where few are, and how far it is safe
-        self._matched_at = 0
-        self._calm_since: int | None = None
-        self._calm_log_z = -math.inf
-        self.n_handed = 0  # points of the design handed out
-        self._cold_since: int | None = None
-        self._bests: list[tuple[int, float]] = []  # own evaluations, and their best ℓπ
+    measure: Measure
+    number: int
+    explorer: Explorer
+    design: tuple[Array, ...]
+    first: bool = False
+    from_prior: bool = True
+    n_handed: int = 0
+    may_be_predicted: bool = False
+    alone: bool = False
+    climbed: bool = False
+    foothold: tuple[Array, float] | None = None
+    n_zoomed: int = 0
+    zooms: int = 0
+    matched_at: int = 0
+    settled_since: int | None = None
+    settled_log_z: float = -math.inf
+    cold_since: int | None = None
+    bests: tuple[tuple[int, float], ...] = ()
 
-    def next_point(self, taken: Array, pending: Array, rng: np.random.Generator) -> Array:
-        """The next point (D,): of the design, if it was not ``taken`` (N, D) before, or by the explorer."""
-        while self.design:
-            x = self.design.pop(0)
+    @classmethod
+    def over_prior(
+        cls, measure: Measure, number: int, rng: np.random.Generator, *, first: bool, greedy: bool = False
+    ) -> Search:
+        """One that begins with a design over the prior."""
+        design = list(spread_design(measure, 2 * measure.dim + 2, rng))
+        if not first:
+            design[0] = measure.sample(1, rng)[0]
+        explorer = Explorer.from_prior(measure, greedy=greedy)
+        return cls(measure, number, explorer, tuple(design), first=first, may_be_predicted=not first)
+
+    @classmethod
+    def around(cls, measure: Measure, number: int, frame: Frame, rng: np.random.Generator) -> Search:
+        """One that begins with draws of q = ``frame``, centred on a point that no region accounts for."""
+        design = frame.colour(rng.standard_normal((2 * measure.dim + 1, measure.dim)))
+        return cls(measure, number, Explorer(measure, frame, greedy=True), tuple(design), from_prior=False)
+
+    # -- points -------------------------------------------------------------------------------------------------------
+
+    def handed_out(self, taken: Array) -> tuple[Search, Array | None]:
+        """The next point (D,) of the design that is not among those ``taken`` (N, D); None where there is none left."""
+        left = list(self.design)
+        while left:
+            x = left.pop(0)
             if not np.any(np.all(taken == x, axis=1)):
-                self.n_handed += 1
-                return np.asarray(x)
+                return replace(self, design=tuple(left), n_handed=self.n_handed + 1), x
+        return replace(self, design=()), None
+
+    def next_point(self, pending: Array, rng: np.random.Generator) -> Array:
+        """The next point (D,) by the explorer, once the design is handed out."""
         if self.explorer.surrogate is None:  # too little that is finite to fit anything to
             return self._anywhere(rng)
-        return self.explorer.propose(pending)
+        return proposed(self.explorer, pending, rng)
 
     def _anywhere(self, rng: np.random.Generator) -> Array:
-        """A draw (D,) of the prior or, half of the time once a feasible point is known, one round that point."""
+        """A draw (D,) of the prior or, half of the time once a feasible point is known, one around that point."""
         x = self.measure.sample(1, rng)[0]
         if self.foothold is None or rng.uniform() < 0.5:
             return np.asarray(x)
         centre, reach = self.foothold
         return np.asarray(centre + reach / math.sqrt(len(x)) * rng.standard_normal(len(x)))
 
-    def find_foothold(self, X: Array, log_l: Array) -> None:
-        """Note the best feasible of X (N, D), log ℓ (N,), and how far from it the nearest infeasible one is."""
-        feasible = np.isfinite(log_l)
-        if np.any(feasible) and not np.all(feasible):
-            best = X[feasible][int(np.argmax((log_l + self.measure.log_pdf(X))[feasible]))]
-            self.foothold = best, float(np.min(np.linalg.norm(X[~feasible] - best, axis=1)))
-
     @property
     def has_begun(self) -> bool:
         """Whether the explorer is on its way, or has climbed."""
         return self.climbed or self.explorer.surrogate is not None
 
-    def start_from(self, summit: Summit, rng: np.random.Generator) -> None:
-        """Begin with q at a mode that was climbed by gradients; D + 2 draws of it complete what a surrogate needs."""
-        self.explorer.frame = Frame.of(summit.mean, summit.cov)
+    def with_foothold(self, X: Array, log_l: Array) -> Search:
+        """The same with the best feasible of X (N, D), log ℓ (N,), and its distance from the nearest infeasible one."""
+        feasible = np.isfinite(log_l)
+        if not np.any(feasible) or np.all(feasible):
+            return self
+        best = X[feasible][int(np.argmax((log_l + self.measure.log_pdf(X))[feasible]))]
+        return replace(self, foothold=(best, float(np.min(np.linalg.norm(X[~feasible] - best, axis=1)))))
+
+    def without_design(self) -> Search:
+        """The same without what is left of the design, or not told yet."""
+        return replace(self, design=(), n_handed=0)
+
+    # -- q ------------------------------------------------------------------------------------------------------------
+
+    def from_summit(self, summit: Summit, rng: np.random.Generator) -> Search:
+        """The same with q at a mode that was climbed; D + 2 draws of it complete what a surrogate needs."""
         dim = self.measure.dim
-        self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
+        frame = Frame.of(summit.mean, summit.cov)
+        design = tuple(frame.colour(rng.standard_normal((dim + 2, dim))))
+        return replace(self, explorer=replace(self.explorer, frame=frame), design=design)
 
-    def zoom(self, X: Array, log_joint: Array, rng: np.random.Generator) -> bool:
-        """Narrow q round the best of the search's own points X (N, D), log ℓπ (N,), until its draws are on that hill.
+    def zoomed(self, X: Array, log_joint: Array, rng: np.random.Generator) -> Search | None:
+        """The same with q narrowed around the best of its own points X (N, D), log ℓπ (N,); None where q fits.
 
-        A drop of more than 2D + ZOOM_DEPTH nats, in the median over the last design, is that of a q twice too wide or
-        more: what it met then is other ground, which would draw the search away from the point it began at. As the drop
-        of a Gaussian hill goes with the square of the width, the next width is that of a drop of D.
-
-        Returns
-        -------
-        Whether there is a new design to evaluate; False where q fits, or has been narrowed MAX_ZOOMS times.
+        A drop of far more than 2D nats, in the median over the last design, is that of a q twice too wide or more: what
+        it met then is other ground, which would draw the search away from the point it began at. As the drop of a
+        Gaussian hill goes with the square of the width, the next width is that of a drop of D.
         """
-        dim, best = self.measure.dim, int(np.argmax(log_joint))
-        last = log_joint[self._n_zoomed :]
+        numbers, dim, best = TUNING.search, self.measure.dim, int(np.argmax(log_joint))
+        last = log_joint[self.n_zoomed :]
         drop = float(np.median(np.where(np.isfinite(last), log_joint[best] - last, math.inf)))
-        if drop <= 2.0 * dim + ZOOM_DEPTH or self._zooms == MAX_ZOOMS:
-            return False
-        self._zooms += 1
-        self._n_zoomed = len(X)
-        shrink = min(max(dim / drop, 1e-3), 0.25)  # of the variance: q narrows twofold to thirtyfold
-        self.explorer.frame = replace(self.explorer.frame.scaled(shrink), mean=X[best])
-        self.design = list(self.explorer.frame.colour(rng.standard_normal((dim + 2, dim))))
-        return True
+        if drop <= 2.0 * dim + numbers.zoom_depth or self.zooms == numbers.most_zooms:
+            return None
+        shrink = min(max(dim / drop, numbers.least_zoom), numbers.most_zoom)
+        frame = replace(self.explorer.frame.scaled(shrink), mean=X[best])
+        return replace(
+            self,
+            zooms=self.zooms + 1,
+            n_zoomed=len(X),
+            explorer=replace(self.explorer, frame=frame),
+            design=tuple(frame.colour(rng.standard_normal((dim + 2, dim)))),
+        )
 
     def nearby(self, X: Array, log_joint: Array) -> Mask:
         """Which of the search's own points X (N, D), log ℓπ (N,), it goes by: the best, and those since q was narrowed.
 
         A broad hill that it met before, on its way to a narrow one, would draw it back.
         """
-        near = np.arange(len(X)) >= self._n_zoomed
+        near = np.arange(len(X)) >= self.n_zoomed
         near[int(np.argmax(log_joint))] = True
         return near
 
-    def forget(self) -> None:
-        """Go on with an explorer that has seen nothing yet; a climbed one keeps its q."""
-        fresh = Explorer(self.measure, self.explorer.rng, greedy=self.explorer.greedy)
+    def reheated(self) -> Search:
+        """The same with an explorer that has seen nothing yet; one that has climbed keeps its q."""
+        fresh = Explorer.from_prior(self.measure, greedy=self.explorer.greedy)
         if self.climbed or not self.from_prior:
-            fresh.frame, fresh.summit = self.explorer.frame, self.explorer.summit
-        self.explorer = fresh
-        self._matched_at, self._calm_since, self._cold_since = 0, None, None
+            fresh = replace(fresh, frame=self.explorer.frame, summit=self.explorer.summit)
+        return replace(self, explorer=fresh, matched_at=0, settled_since=None, cold_since=None)
 
-    def skip_design(self) -> None:
-        """Go on without what is left of the design, or not told yet."""
-        self.design, self.n_handed = [], 0
+    # -- learning -----------------------------------------------------------------------------------------------------
 
-    def learn(self, X: Array, log_l: Array, n_own: int, best: float) -> None:
-        """Let the explorer learn from X (N, D), log ℓ (N,); n_own points are the look's own, ``best`` their best ℓπ.
+    def learnt(self, X: Array, log_l: Array, n_own: int, best: float, rng: np.random.Generator) -> Search:
+        """The same with an explorer that has learnt from X (N, D), log ℓ (N,).
+
+        ``n_own`` points are the search's own, ``best`` is their best log ℓπ.
 
         Raises
         ------
         NumericalError
             If the surrogate cannot be fitted.
         """
-        explorer, dim = self.explorer, self.measure.dim
+        numbers, dim, search = TUNING.search, self.measure.dim, self
         # Every point moves a young q; a q that climbs is matched every D/2 points, one that has arrived less often.
-        arrived = explorer.is_cold
-        if n_own < 5 * dim or n_own - self._matched_at >= max(1, dim // 2, n_own // 10 if arrived else 0):
-            explorer.match(X, log_l)
-            self._matched_at = n_own
-            self._note_calm(n_own)
+        wait = max(1, dim // 2, n_own // int(numbers.match_every) if self.explorer.is_cold else 0)
+        if n_own < int(numbers.young_per_dim) * dim or n_own - self.matched_at >= wait:
+            search = replace(search, explorer=matched(self.explorer, X, log_l, rng), matched_at=n_own)
+            search = search._noting_stillness(n_own)
         else:
-            explorer.fit(X, log_l)
-        if not explorer.is_cold:
-            self._cold_since = None
-        elif self._cold_since is None:
-            self._cold_since = n_own
-        self._bests.append((n_own, best))
+            search = replace(search, explorer=self.explorer.fitted(X, log_l))
+        cold_since = None
+        if search.explorer.is_cold:
+            cold_since = n_own if search.cold_since is None else search.cold_since
+        return replace(search, cold_since=cold_since, bests=(*search.bests, (n_own, best)))
 
-    def _note_calm(self, n_own: int) -> None:
-        """Start or break the calm: q stands still (to twice its importance noise), log ℓ under it is known to half a
-        nat, and the mass found has not grown by a tenth since the calm began.
-        """  # noqa: D205
-        explorer = self.explorer
-        still = explorer.is_cold and explorer.drift < 0.05 * self.measure.dim and explorer.uncertainty < 0.5
-        if not still:
-            self._calm_since = None
-        elif self._calm_since is None or abs(explorer.log_z - self._calm_log_z) > 0.1:
-            self._calm_since, self._calm_log_z = n_own, explorer.log_z
+    def _noting_stillness(self, n_own: int) -> Search:
+        """The same with a note since when the search is settled, if it is.
+
+        It is settled while q stands still (to twice its importance noise), log ℓ under it is known to half a nat, and
+        the mass found has not grown by a tenth since it settled.
+        """
+        numbers, explorer = TUNING.search, self.explorer
+        is_still = explorer.drift < numbers.still_drift * self.measure.dim
+        if not (explorer.is_cold and is_still and explorer.uncertainty < numbers.known):
+            return replace(self, settled_since=None)
+        if self.settled_since is None or abs(explorer.log_z - self.settled_log_z) > numbers.settled_mass:
+            return replace(self, settled_since=n_own, settled_log_z=explorer.log_z)
+        return self
 
     def has_arrived(self, n_own: int) -> bool:
-        """Whether the calm has lasted for as many points as fix a diagonal quadratic, 2D + 4.
+        """Whether it has been settled for as many points as fix a diagonal quadratic, 2D + 4.
 
-        A rough log ℓ is never known to half a nat; what is not calm after 8D + 30 points at temperature one is left to
-        the integration.
+        A rough log ℓ is never known to half a nat; what is not settled after 8D + 30 points at temperature one is left
+        to the integration.
         """
-        calm = self._calm_since is not None and n_own - self._calm_since >= 2 * self.measure.dim + 4
-        cold = self._cold_since is not None and n_own - self._cold_since >= 8 * self.measure.dim + 30
-        return calm or cold
+        dim = self.measure.dim
+        settled = self.settled_since is not None and n_own - self.settled_since >= 2 * dim + 4
+        patience = int(TUNING.search.patience_per_dim) * dim + int(TUNING.search.patience)
+        return settled or (self.cold_since is not None and n_own - self.cold_since >= patience)
 
     @property
     def potential(self) -> float:
         """log of the mass that the region may hold: what its surrogate says, or the best ℓπ times the volume of q."""
-        explorer = self.explorer
-        volume = 0.5 * self.measure.dim * math.log(2.0 * math.pi) + explorer.frame.log_det
-        return max(explorer.log_z, self._bests[-1][1] + volume)
+        volume = 0.5 * self.measure.dim * math.log(2.0 * math.pi) + self.explorer.frame.log_det
+        return max(self.explorer.log_z, self.bests[-1][1] + volume)
 
     @property
     def best(self) -> float:
-        """The best log ℓπ that the look has met."""
-        return max((best for _, best in self._bests), default=-math.inf)
+        """The best log ℓπ that the search has met."""
+        return max((best for _, best in self.bests), default=-math.inf)
 
     def is_hopeless(self, log_total: float) -> bool:
-        """At temperature one and climbing too slowly to reach the known regions' mass within the look's limit."""
+        """At temperature one and climbing too slowly to reach the known regions' mass within the search's limit."""
         window = 2 * self.measure.dim + 2
-        n_own, best = self._bests[-1]
-        before = [entry for entry in self._bests if entry[0] <= n_own - window]
+        n_own, best = self.bests[-1]
+        before = [entry for entry in self.bests if entry[0] <= n_own - window]
         if not self.explorer.is_cold or not before:
             return False
-        gap = log_total - NEGLIGIBLE - self.potential
+        gap = log_total - TUNING.known.negligible - self.potential
         rate = (best - before[-1][1]) / (n_own - before[-1][0])
-        return gap > 0.0 and rate * look_limit(self.measure.dim) < gap
+        return gap > 0.0 and rate * search_limit(self.measure.dim) < gap

@@ -6,14 +6,13 @@ likelihood then has the same mode several times. The image of a region is the re
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wsabi._core.types import Array, Indices, Mask
-from wsabi.adaptive.search.anneal import Explorer
+from wsabi.adaptive.search.explorer import Explorer
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.tuning import TUNING
 
@@ -84,15 +83,14 @@ class Symmetry:
 
 
 def reflected(explorer: Explorer, symmetry: Symmetry) -> Explorer:
-    """The explorer of the image of a region. It has the same surrogate, in the coordinates of the image of q."""
-    image = copy.copy(explorer)
-    image.frame = symmetry.image_of(explorer.frame)
-    image.summit = None if explorer.summit is None else symmetry.image_of(explorer.summit)
+    """The explorer of the symmetry image of a region: the same surrogate, in the coordinates of the image of q."""
     known = explorer.surrogate
+    frame = symmetry.image_of(explorer.frame)
     if known is not None and known.turn is not None:
-        turn = image.frame.turn
-        image.surrogate = replace(known, turn=turn, theta=known.theta.reflected(symmetry.order, symmetry.signs))
-    return image
+        theta = known.theta.reflected(symmetry.order, symmetry.signs)
+        known = replace(known, turn=frame.turn, theta=theta)
+    summit = None if explorer.summit is None else symmetry.image_of(explorer.summit)
+    return replace(explorer, frame=frame, summit=summit, surrogate=known)
 
 
 def group_of(generators: Sequence[Symmetry], limit: int) -> list[Symmetry]:

@@ -16,21 +16,20 @@ from itertools import chain, combinations, product
 import numpy as np
 
 from wsabi._core.types import Array, Indices, Mask
-from wsabi.adaptive.search.anneal import AWAY
-from wsabi.adaptive.search.known_regions import NEGLIGIBLE, KnownRegions
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.adaptive.symmetry.group import Symmetry, connecting
 from wsabi.adaptive.tuning import TUNING
 from wsabi.ledger import Action
 
-__all__ = ["Image", "ImagePurpose", "ImageTests"]
+__all__ = ["Image", "ImagePoint", "ImageTests"]
 
 Key = tuple[int, Symmetry]  # a family of regions, and a symmetry that is tested on it
 
 
 @dataclass(frozen=True)
-class ImagePurpose:
+class ImagePoint:
     """What an evaluation of an image is for: it names the image by its number."""
 
     number: int
@@ -102,8 +101,8 @@ class ImageTests:
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, found: KnownRegions, X: Array, log_joint: Array) -> ImageTests:
-        """Queue up to D + 1 images, half as many as a search begins with.
+    def prepared(self, known: KnownRegions, X: Array, log_joint: Array) -> ImageTests:
+        """The tests with up to D + 1 images queued, half as many as a search begins with.
 
         First come symmetries that a newer region has not confirmed, then those that connect two regions, then those
         declared, then those that names suggest. What was refuted once is not asked again.
@@ -112,46 +111,46 @@ class ImageTests:
         ----------
         X, log_joint : (N, D) training data, (N,) log ℓπ there.
         """
-        tests = self.forget()
-        matches = tuple(dict.fromkeys([*tests.matches, *tests._connections(found)]))
+        tests = self.forgotten()
+        matches = tuple(dict.fromkeys([*tests.matches, *tests._connections(known)]))
         tests = replace(tests, matches=matches)
         new = [*matches, *tests.candidates.declared, *tests.candidates.named]
-        settled = {*found.group, *found.refuted}
-        some = chain(found.symmetries, (symmetry for symmetry in new if symmetry not in settled))
-        return tests._enqueued(some, found, X, log_joint)
+        settled = {*known.group, *known.refuted}
+        some = chain(known.symmetries, (symmetry for symmetry in new if symmetry not in settled))
+        return tests._enqueued(some, known, X, log_joint)
 
-    def _connections(self, found: KnownRegions) -> Iterator[Symmetry]:
+    def _connections(self, known: KnownRegions) -> Iterator[Symmetry]:
         """Symmetries under which one known region may be the image of another, of about the same mass."""
-        sites = [site for site in found.sites if site.symmetry is None]
-        for one, other in combinations(sites, 2):
+        regions = [region for region in known.regions if region.symmetry is None]
+        for one, other in combinations(regions, 2):
             if abs(one.explorer.log_z - other.explorer.log_z) < TUNING.symmetry.same_mass:
                 symmetry = connecting(one.explorer.frame, other.explorer.frame, self.candidates.kinds)
-                if symmetry is not None and symmetry not in found.refuted and symmetry not in found.group:
+                if symmetry is not None and symmetry not in known.refuted and symmetry not in known.group:
                     yield symmetry
 
-    def forget(self) -> ImageTests:
+    def forgotten(self) -> ImageTests:
         """Without the images that were not told. They may be asked for again."""
         given_up = {image.key for image in self.awaited + self.queue}
         n_agreed = {key: n for key, n in self.n_agreed.items() if key not in given_up}
         return replace(self, tried=self.tried - given_up, n_agreed=n_agreed, awaited=(), queue=())
 
-    def _enqueued(self, some: Iterable[Symmetry], found: KnownRegions, X: Array, log_joint: Array) -> ImageTests:
+    def _enqueued(self, some: Iterable[Symmetry], known: KnownRegions, X: Array, log_joint: Array) -> ImageTests:
         """With images by some symmetries in the queue, D + 1 at most: one of each region that is no image itself."""
         tests, n_left = self, X.shape[1] + 1
-        originals = [site for site in found.sites if site.symmetry is None]
-        for symmetry, site in product(dict.fromkeys(some), originals):
-            inside = _best_inside(site.explorer.frame, X, log_joint)
-            if n_left == 0 or (site.family, symmetry) in tests.tried or not len(inside):
+        originals = [region for region in known.regions if region.symmetry is None]
+        for symmetry, region in product(dict.fromkeys(some), originals):
+            inside = _best_inside(region.explorer.frame, X, log_joint)
+            if n_left == 0 or (region.family, symmetry) in tests.tried or not len(inside):
                 continue
             top, height = X[inside[0]], float(log_joint[inside[0]])
-            image = Image(symmetry.image(top), symmetry, height, site.explorer.frame, site.family)
+            image = Image(symmetry.image(top), symmetry, height, region.explorer.frame, region.family)
             tests = replace(tests, tried=tests.tried | {image.key})
-            if tests._is_worth_it(image, found, X, log_joint):
+            if tests._is_worth_it(image, known, X, log_joint):
                 tests = tests._asked(image, X, log_joint)
                 n_left -= 1
         return tests
 
-    def _is_worth_it(self, image: Image, found: KnownRegions, X: Array, log_joint: Array) -> bool:
+    def _is_worth_it(self, image: Image, known: KnownRegions, X: Array, log_joint: Array) -> bool:
         """Whether an image can tell something.
 
         It cannot where the prior is much lower than at the original, nor beside an evaluation that was low. The latter
@@ -159,14 +158,14 @@ class ImageTests:
         image inside a known region counts only where the symmetry was not merely suggested by names.
         """
         original = image.symmetry.inverse.image(image.x)
-        log_prior = found.measure.log_pdf(np.stack([original, image.x]))
-        low = image.symmetry.inverse.image(X[log_joint < image.log_original - NEGLIGIBLE])
-        needed = image.symmetry in [*found.symmetries, *self.candidates.declared]
+        log_prior = known.measure.log_pdf(np.stack([original, image.x]))
+        low = image.symmetry.inverse.image(X[log_joint < image.log_original - TUNING.known.negligible])
+        needed = image.symmetry in [*known.symmetries, *self.candidates.declared]
         is_empty = not needed and bool(_is_near(image.frame, original, low).any())
         merely_named = not needed and image.symmetry not in self.matches
-        is_inside = merely_named and found.index_at(image.x) is not None
+        is_inside = merely_named and known.index_at(image.x) is not None
         is_queued = any(np.array_equal(image.x, other.x) for other in self.queue)
-        return bool(log_prior[1] > log_prior[0] - NEGLIGIBLE) and not (is_empty or is_inside or is_queued)
+        return bool(log_prior[1] > log_prior[0] - TUNING.known.negligible) and not (is_empty or is_inside or is_queued)
 
     def _asked(self, image: Image, X: Array, log_joint: Array) -> ImageTests:
         """With an image in the queue; or with its answer, where it was evaluated before."""
@@ -177,13 +176,13 @@ class ImageTests:
             return replace(tests, answers=(*tests.answers, (image, float(log_joint[here[0]]))))
         return replace(tests, queue=(*tests.queue, image))
 
-    def next_point(self) -> tuple[ImageTests, Action | None]:
+    def handed_out(self) -> tuple[ImageTests, Action | None]:
         """The tests with one image handed out, and that image with its purpose; None where there is none left."""
         if not self.queue:
             return self, None
         image, *rest = self.queue
         handed_out = replace(self, queue=tuple(rest), awaited=(*self.awaited, image))
-        return handed_out, Action(image.x, ImagePurpose(image.number))
+        return handed_out, Action(image.x, ImagePoint(image.number))
 
     @property
     def is_asking(self) -> bool:
@@ -192,7 +191,7 @@ class ImageTests:
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def tell(self, purpose: ImagePurpose, log_joint: float) -> ImageTests:
+    def told(self, purpose: ImagePoint, log_joint: float) -> ImageTests:
         """With log ℓπ at an image that was handed out. One that was given up since is ignored."""
         told = tuple((image, log_joint) for image in self.awaited if image.number == purpose.number)
         awaited = tuple(image for image in self.awaited if image.number != purpose.number)
@@ -203,7 +202,7 @@ class ImageTests:
         """Whether something was told from which no conclusions were drawn."""
         return bool(self.answers)
 
-    def conclude(self, found: KnownRegions, X: Array, log_joint: Array) -> tuple[ImageTests, KnownRegions]:
+    def concluded(self, known: KnownRegions, X: Array, log_joint: Array) -> tuple[ImageTests, KnownRegions]:
         """The tests and the known regions after conclusions from all answers, once every image asked for is told.
 
         A symmetry that is proved is added to the known regions, and one that a region does not have is taken away. Up
@@ -218,40 +217,40 @@ class ImageTests:
             answers, tests = tests.answers, replace(tests, answers=())
             proved: list[Symmetry] = []
             for image, height in answers:
-                tests, found, is_proof = tests._judged(image, height, found, X, log_joint)
+                tests, known, is_proof = tests._judged(image, height, known, X, log_joint)
                 proved += [image.symmetry] if is_proof else []
-            tests = tests._enqueued(proved, found, X, log_joint)
-        return tests, found
+            tests = tests._enqueued(proved, known, X, log_joint)
+        return tests, known
 
     def _judged(
-        self, image: Image, height: float, found: KnownRegions, X: Array, log_joint: Array
+        self, image: Image, height: float, known: KnownRegions, X: Array, log_joint: Array
     ) -> tuple[ImageTests, KnownRegions, bool]:
         """The tests and the known regions after one answer, log ℓπ at an image; and whether it completes a proof."""
         tests, symmetry, key = self, image.symmetry, image.key
-        log_prior = found.measure.log_pdf(np.stack([image.x, symmetry.inverse.image(image.x)]))
+        log_prior = known.measure.log_pdf(np.stack([image.x, symmetry.inverse.image(image.x)]))
         off = float(max(abs(log_prior[0] - log_prior[1]), abs(height - image.log_original)))
-        same, was_proved, is_proof = off <= TUNING.symmetry.same, symmetry in found.symmetries, False
+        same, was_proved, is_proof = off <= TUNING.symmetry.same, symmetry in known.symmetries, False
         if not same:
             worst = max(off, tests.differences.get(symmetry, 0.0))
             tests = replace(tests, differences={**tests.differences, symmetry: worst})
         if was_proved:
-            found.confirm(symmetry, image.family, holds=same)
+            known = known.with_answer(symmetry, image.family, holds=same)
         elif not same:
-            found.refuted.add(symmetry)
+            known = known.with_refuted(symmetry)
         elif key in tests.n_agreed:
             agreed = tests.n_agreed[key] + 1
             tests = replace(tests, n_agreed={**tests.n_agreed, key: agreed})
             is_proof = agreed == TUNING.symmetry.checks
         if is_proof:
-            found.add_symmetry(symmetry, image.family)
+            known = known.with_symmetry(symmetry, image.family)
             # The other families have to confirm it, also those that were tried before.
-            tests = replace(tests, tried=tests.tried - {(family, symmetry) for family in found.families})
+            tests = replace(tests, tried=tests.tried - {(family, symmetry) for family in known.families})
         log_l = height - float(log_prior[0])
-        if not is_proof and found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+        if not is_proof and known.unexplained(image.x[None, :], np.array([log_l])) is not None:
             tests = replace(tests, unsearched=(*tests.unsearched, (image, log_l)))
         if same and not was_proved and key not in tests.n_agreed:
             tests = tests._checked(image, X, log_joint)
-        return tests, found, is_proof
+        return tests, known, is_proof
 
     def _checked(self, image: Image, X: Array, log_joint: Array) -> ImageTests:
         """With the further images that are to prove a symmetry; unchanged where the region has too few points."""
@@ -270,25 +269,25 @@ class ImageTests:
         """Whether images were not explained and not searched, and all is told that might explain them."""
         return bool(self.unsearched) and not self.is_asking
 
-    def next_unsearched(self, found: KnownRegions) -> tuple[ImageTests, Image | None]:
+    def next_unsearched(self, known: KnownRegions) -> tuple[ImageTests, Image | None]:
         """The tests without the image of highest likelihood that the known regions do not explain, and that image."""
         left = sorted(self.unsearched, key=lambda one: one[1])
         while left:
             image, log_l = left.pop()
-            if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
+            if known.unexplained(image.x[None, :], np.array([log_l])) is not None:
                 return replace(self, unsearched=tuple(left)), image
         return replace(self, unsearched=()), None
 
-    def unsearched_shares(self, found: KnownRegions) -> list[float]:
-        """Mass, relative to that found, which images not searched yet may hold: one number for each symmetry.
+    def unsearched_shares(self, known: KnownRegions) -> list[float]:
+        """Mass, relative to that known, which images not searched yet may hold: one number for each symmetry.
 
         It is the mass of the region of the original, times the ratio of ℓπ at the image and at the original.
         """
         shares: dict[Symmetry, float] = {}
         for image, log_l in self.unsearched:
-            if found.unexplained(image.x[None, :], np.array([log_l])) is not None:
-                height = log_l + found.measure.log_pdf(image.x[None, :])[0] - image.log_original
-                share = math.exp(min(height, 0.0) + found.log_mass(image.family) - found.log_total)
+            if known.unexplained(image.x[None, :], np.array([log_l])) is not None:
+                height = log_l + known.measure.log_pdf(image.x[None, :])[0] - image.log_original
+                share = math.exp(min(height, 0.0) + known.log_mass(image.family) - known.log_total)
                 shares[image.symmetry] = max(share, shares.get(image.symmetry, 0.0))
         return list(shares.values())
 
@@ -301,8 +300,8 @@ def _best_inside(frame: Frame, X: Array, log_joint: Array) -> Indices:
 
 
 def _is_near(frame: Frame, x: Array, X: Array) -> Mask:
-    """Which of X (N, D) lie within AWAY standard deviations of q of x (D,)."""
-    return np.asarray(np.linalg.norm(frame.whiten(X) - frame.whiten(x[None, :]), axis=1) <= AWAY)
+    """Which of X (N, D) lie within TUNING.search.away standard deviations of q of x (D,)."""
+    return np.asarray(np.linalg.norm(frame.whiten(X) - frame.whiten(x[None, :]), axis=1) <= TUNING.search.away)
 
 
 def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
@@ -315,7 +314,7 @@ def _checks(image: Image, X: Array, log_joint: Array) -> list[Image]:
     inside = _best_inside(frame, X, log_joint)
     inside = inside[~_is_near(frame, image.symmetry.inverse.image(image.x), X[inside])]
     moved = frame.whiten(image.symmetry.image(X[inside])) - frame.whiten(X[inside])
-    inside = inside[np.linalg.norm(moved, axis=1) > AWAY]
+    inside = inside[np.linalg.norm(moved, axis=1) > TUNING.search.away]
     if len(inside) < n:
         return []
     chosen = inside[np.linspace(0, len(inside) - 1, n).astype(np.intp)]

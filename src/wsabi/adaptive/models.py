@@ -1,4 +1,4 @@
-"""Recentre and integrate: f = ℓπ/q against a mixture q of regions, one WSABI model in the coordinates of each.
+"""Models: f = ℓπ/q against a mixture q of regions, with one WSABI model in the coordinates of each.
 
 With q = Σ w_k q_k, Z = ∫ (ℓπ/q) q = Σ_k w_k ∫ f q_k: the regions are a smooth partition of the same f, and each term is
 a Gaussian-measure integral of the kind :mod:`wsabi.quadrature.integral` solves, in coordinates where q_k is standard
@@ -15,73 +15,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wsabi._core.linalg import square_distances
-from wsabi._core.types import Array, Indices, Mask
-from wsabi.adaptive.search.anneal import Explorer, total_log_mass
+from wsabi._core.types import Array, Indices
+from wsabi.adaptive.search.explorer import Explorer, total_log_mass
+from wsabi.adaptive.search.known_regions import KnownRegions, Region, ground_of, inflation, reach
+from wsabi.adaptive.search.matching import relearnt
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.students import Students, shape_of
 from wsabi.adaptive.symmetry.group import Symmetry, reflected
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.priors import Gaussian, Measure
 from wsabi.quadrature.warp import likelihood_moments
 from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.result import Certificate
 from wsabi.settings import Settings
 
-__all__ = ["Region", "Regions", "carried_lengthscales", "ground_of", "inflation", "is_part", "reach"]
-
-MAX_DATA = 400  # points per region's model, the nearest to its centre: the price of a fit grows with their cube
-TWIN = 1e-4  # two points closer than this, in sds of q, tell the model the same thing and spoil its conditioning
-
-
-def inflation(dim: int) -> float:
-    """Variance of q over that of the posterior, 1 + 4/max(D, 2): three in one and two dimensions, 1.4 in ten.
-
-    Wider is safer in the tails, where f must not grow; but √f of a Gaussian posterior then narrows to √(2/(s² − 1)) of
-    q's width in every dimension at once. 1 + 4/D holds D(s² − 1), the curvature at a typical point of q, fixed.
-    """
-    return 1.0 + 4.0 / max(dim, 2)
-
-
-def reach(dim: int) -> float:
-    """Radius √D + 4, in sds of q, within which data belong to a region: nearly all of q lies inside √D + 3.
-
-    Out there q is so small that f = ℓπ/q of a negligible ℓπ may exceed all others and √f become a model of it; the
-    certificate sees that and leaves the model out.
-    """
-    return math.sqrt(dim) + 4.0
-
-
-def is_part(known: Explorer, explorer: Explorer) -> bool:
-    """Whether an explorer within a known one's region has found a narrower one, of half its variance along the axes."""
-    return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)
-
-
-def ground_of(
-    explorer: Explorer, explorers: Sequence[Explorer], X: Array, log_l: Array, least: int | None = None
-) -> Mask:
-    """Which of X (N, D), log ℓ (N,), are data of an explorer's surrogate: none in a narrower region inside its own.
-
-    A spike on a broad hill has a surrogate of its own. To that of the hill its points are errors of many nats, by which
-    the hill is lost. Where fewer feasible points than ``least`` are left, there is no hill beside the spike, and all of
-    them are; None is 2D + 2, as many as a surrogate needs.
-    """
-    bulk = math.sqrt(X.shape[1]) + 2.0
-    keep = np.ones(len(X), dtype=np.bool_)
-    for other in explorers:
-        if other is explorer or not is_part(explorer, other):
-            continue
-        wide, narrow = (each.frame.scaled(inflation(X.shape[1])) for each in (explorer, other))
-        if np.linalg.norm(wide.whiten(other.frame.mean[None, :])) < bulk:
-            keep &= np.linalg.norm(narrow.whiten(X), axis=1) > bulk
-    least = 2 * X.shape[1] + 2 if least is None else least
-    return keep if np.count_nonzero(keep & np.isfinite(log_l)) >= least else np.ones(len(X), dtype=np.bool_)
+__all__ = ["Models", "RegionModel"]
 
 
 @dataclass
-class Region:
-    """One component q_k, its explorer (surrogate of log ℓ) and its WSABI model of f.
+class RegionModel:
+    """One component q_k of q, its explorer (surrogate of log ℓ) and its WSABI model of f.
 
-    ``shape`` follows the surrogate's posterior, and ``doubt`` what the surrogate does not know of it. Where it is an
-    image, ``symmetry`` makes it of the first of its ``family``.
+    ``shape`` follows the surrogate's posterior, and ``uncertainty`` what the surrogate does not know of it. Where the
+    region is an image, ``symmetry`` makes it of the first of its ``family``.
     """
 
     explorer: Explorer
@@ -104,22 +61,20 @@ class Region:
         return np.asarray(np.sqrt(np.square(self.frame.whiten(X)).sum(axis=1)))
 
 
-def _shapes(
-    explorers: Sequence[Explorer],
-    families: Sequence[int],
-    symmetries: Sequence[Symmetry | None],
-    rng: np.random.Generator,
-) -> list[tuple[Students, Students]]:
+def _shapes(regions: Sequence[Region], rng: np.random.Generator) -> list[tuple[Students, Students]]:
     """The shape and the uncertainty of each region, those of images from those of the region whose images they are."""
     fitted: dict[int, tuple[Students, Students]] = {}
-    for explorer, family, symmetry in zip(explorers, families, symmetries, strict=True):
-        if symmetry is None:
+    for region in regions:
+        if region.symmetry is None:
+            explorer = region.explorer
             shape = shape_of(explorer.log_posterior, Students.single(explorer.frame.mean, explorer.frame.cov), rng)
-            fitted[family] = shape, shape_of(explorer.log_uncertainty, shape, rng)
-    own = [fitted[family] for family in families]
+            fitted[region.family] = shape, shape_of(explorer.log_uncertainty, shape, rng)
     return [
-        both if symmetry is None else (_image(symmetry, both[0]), _image(symmetry, both[1]))
-        for symmetry, both in zip(symmetries, own, strict=True)
+        (shape, uncertainty)
+        if region.symmetry is None
+        else (_image(region.symmetry, shape), _image(region.symmetry, uncertainty))
+        for region in regions
+        for shape, uncertainty in [fitted[region.family]]
     ]
 
 
@@ -129,48 +84,63 @@ def _image(symmetry: Symmetry, shape: Students) -> Students:
     return Students(shape.weights, symmetry.image(shape.means), symmetry.image(half))
 
 
-class Regions:
+class Models:
     """The mixture q with the model of f on it.
+
+    This is what is mutable in the engine, for speed: each model's factor and candidate pool grow by one row with every
+    point. It follows from the regions, the training data and the random stream that it was built with, and can be
+    built again from them.
 
     Parameters
     ----------
-    measure : the prior in base coordinates.
-    explorers : one per region, each at temperature one.
-    X, log_l : (N, D) and (N,) training data.
-    lengthscales : (D,) to start the model of each region from, or None.
-    families : a number for each region; those of one number are symmetry images of each other, with the same errors.
-        None if there are no images among them.
-    symmetries : for each region, the symmetry whose image it is of the first of its family; None for none.
+    parts : one for each region.
     """
 
-    def __init__(
-        self,
-        measure: Measure,
-        settings: Settings,
-        rng: np.random.Generator,
-        explorers: list[Explorer],
-        X: Array,
-        log_l: Array,
-        lengthscales: list[Array | None],
-        families: Sequence[int] | None = None,
-        symmetries: Sequence[Symmetry | None] | None = None,
-    ) -> None:
+    def __init__(self, measure: Measure, settings: Settings, parts: list[RegionModel]) -> None:
         self.measure = measure
         self.settings = settings
-        log_z = np.array([explorer.log_z for explorer in explorers])
-        log_weights = log_z - np.logaddexp.reduce(log_z)
+        self.parts = parts
+        self.estimates: dict[int, Certificate] = {}  # made on the way, by the number of evaluations
+
+    @classmethod
+    def of(
+        cls,
+        known: KnownRegions,
+        settings: Settings,
+        X: Array,
+        log_l: Array,
+        rng: np.random.Generator,
+        lengthscales: Sequence[Array | None] | None = None,
+    ) -> Models:
+        """Models of the regions known, with training data X (N, D), log ℓ (N,).
+
+        Parameters
+        ----------
+        lengthscales : for each region, what its model's fit starts from, (D,) or None.
+        """
+        measure, regions = known.measure, known.regions
+        log_weights = np.array([region.explorer.log_z for region in regions]) - known.log_total
         standard = Gaussian(np.zeros(measure.dim))
-        self.parts = []
-        numbers = range(len(explorers)) if families is None else families
-        symmetries = [None] * len(explorers) if symmetries is None else symmetries
-        shapes = _shapes(explorers, numbers, symmetries, rng)
-        for k, (explorer, warm) in enumerate(zip(explorers, lengthscales, strict=True)):
-            frame = explorer.frame.scaled(inflation(measure.dim))
-            model = SequentialModel(standard, settings, rng, with_design=False, lengthscales=warm)
-            log_weight, own = float(log_weights[k]), (numbers[k], symmetries[k])
-            self.parts.append(Region(explorer, frame, log_weight, model, *shapes[k], *own))
-        for part in self.parts:
-            self._fill(part, X, log_l)
+        warm = [None] * len(regions) if lengthscales is None else lengthscales
+        parts = [
+            RegionModel(
+                explorer=region.explorer,
+                frame=region.explorer.frame.scaled(inflation(measure.dim)),
+                log_weight=float(log_weight),
+                model=SequentialModel(standard, settings, rng, with_design=False, lengthscales=start),
+                shape=shape,
+                uncertainty=uncertainty,
+                family=region.family,
+                symmetry=region.symmetry,
+            )
+            for region, log_weight, start, (shape, uncertainty) in zip(
+                regions, log_weights, warm, _shapes(regions, rng), strict=True
+            )
+        ]
+        models = cls(measure, settings, parts)
+        for part in parts:
+            models._fill(part, X, log_l)
+        return models
 
     @property
     def explorers(self) -> list[Explorer]:
@@ -201,12 +171,12 @@ class Regions:
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
-    def _fill(self, part: Region, X: Array, log_l: Array) -> None:
+    def _fill(self, part: RegionModel, X: Array, log_l: Array) -> None:
         """Give a new model the data within its reach, nearest first, no two of them twins."""
         radius = part.radius(X)
-        order = np.argsort(radius)[: min(MAX_DATA, int(np.sum(radius <= part.reach)))]
+        order = np.argsort(radius)[: min(int(TUNING.models.max_data), int(np.sum(radius <= part.reach)))]
         Y = part.frame.whiten(X[order])
-        close = square_distances(Y, Y) < TWIN**2
+        close = square_distances(Y, Y) < TUNING.models.twin**2
         first = ~np.any(np.tril(close, -1), axis=1)
         chosen = order[first]
         if len(chosen):
@@ -220,14 +190,14 @@ class Regions:
             if part.radius(X)[0] > part.reach:
                 continue
             Y = part.frame.whiten(X)
-            if len(part.model.X) and np.min(square_distances(part.model.X, Y)) < TWIN**2:
+            if len(part.model.X) and np.min(square_distances(part.model.X, Y)) < TUNING.models.twin**2:
                 continue
             part.model.observe(Y, self.log_f(X, np.array([log_l])))
             n = len(part.model.X)
             if n % max(1, n // 20) == 0:
                 self._refresh(part)
 
-    def _refresh(self, part: Region) -> None:
+    def _refresh(self, part: RegionModel) -> None:
         """Variance of the region's share of Z, by which the next region to sample is chosen."""
         try:
             belief = part.model.belief()
@@ -235,32 +205,43 @@ class Regions:
             belief = None
         part.log_variance = -math.inf if belief is None else belief.log_var + 2.0 * part.log_weight
 
-    def relearnt(self, X: Array, log_l: Array, rng: np.random.Generator) -> Regions:
+    def relearnt(self, X: Array, log_l: Array, rng: np.random.Generator) -> Models:
         """The same with surrogates that have learnt their θ from all training data X (N, D), log ℓ (N,).
 
-        While the run goes on θ is learnt as q is matched, which the last 15 % of the data may not have seen.
+        While the run goes on, θ is learnt as q is matched, which the last part of the data may not have seen.
         """
         learnt = {}
         for part in self.parts:
             if part.symmetry is None:
                 mine = ground_of(part.explorer, self.explorers, X, log_l)
-                learnt[part.family] = part.explorer.relearnt(X[mine], log_l[mine], rng)
+                learnt[part.family] = relearnt(part.explorer, X[mine], log_l[mine], rng)
         return self.with_originals(learnt)
 
-    def with_originals(self, explorers: Mapping[int, Explorer]) -> Regions:
-        """The same with another explorer for the first region of every family, and its reflections for the others."""
+    def with_explorer(self, number: int, explorer: Explorer) -> Models:
+        """The same with another explorer for one region alone."""
+        parts = list(self.parts)
+        parts[number] = replace(parts[number], explorer=explorer)
+        return self._with_parts(parts)
+
+    def _with_parts(self, parts: list[RegionModel]) -> Models:
         other = copy.copy(self)
-        other.parts = [
-            replace(part, explorer=known if part.symmetry is None else reflected(known, part.symmetry))
-            for part in self.parts
-            for known in [explorers[part.family]]
-        ]
+        other.parts, other.estimates = parts, {}
         return other
 
-    def propose(self, pending: Array) -> Array:
+    def with_originals(self, explorers: Mapping[int, Explorer]) -> Models:
+        """The same with another explorer for the first region of every family, and its images for the others."""
+        return self._with_parts(
+            [
+                replace(part, explorer=known if part.symmetry is None else reflected(known, part.symmetry))
+                for part in self.parts
+                for known in [explorers[part.family]]
+            ]
+        )
+
+    def propose(self, pending: Array, rng: np.random.Generator) -> Array:
         """The next point (D,) of uncertainty sampling, in the region whose share of Z is least certain."""
         part = max(self.parts, key=lambda candidate: candidate.log_variance)
-        y = part.model.propose(1, part.frame.whiten(pending) if len(pending) else pending)
+        y = part.model.propose(1, part.frame.whiten(pending) if len(pending) else pending, rng)
         return np.asarray(part.frame.colour(y)[0])
 
     # -- the integral and its integrand -------------------------------------------------------------------------------
@@ -302,7 +283,7 @@ class Regions:
                 m_tilde = gp.mean(Y)
                 c_tilde = np.zeros_like(m_tilde)
             m, _ = likelihood_moments(self.settings.method, model.alpha, m_tilde, c_tilde)
-            total += m * np.exp(np.minimum(log_term + model.log_l_max - log_reference, 700.0))
+            total += m * np.exp(np.minimum(log_term + model.log_l_max - log_reference, TUNING.models.largest_exponent))
         return total
 
     def surrogate(self, X: Array) -> tuple[Array, Array]:
@@ -318,10 +299,10 @@ class Regions:
         owner = np.argmax(self.log_terms(X), axis=0)
         return [np.flatnonzero(owner == k) for k in range(len(self.parts))]
 
-
-def carried_lengthscales(part: Region | None, explorer: Explorer) -> Array | None:
-    """Length-scales (D,) of a region's model along the axes of its explorer's new q; None where it had no model."""
-    if part is None or part.model.gp is None:
-        return None
-    frame = explorer.frame.scaled(inflation(explorer.measure.dim))
-    return np.exp(part.frame.lengths_in(frame, np.log(part.model.gp.lengthscales)))
+    def lengthscales_for(self, old: Explorer, new: Explorer) -> Array | None:
+        """Length-scales (D,) of a region's model along the axes of its explorer's new q; None where it has no model."""
+        part = next((part for part in self.parts if part.explorer is old), None)
+        if part is None or part.model.gp is None:
+            return None
+        frame = new.frame.scaled(inflation(new.measure.dim))
+        return np.exp(part.frame.lengths_in(frame, np.log(part.model.gp.lengthscales)))
