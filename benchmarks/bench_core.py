@@ -1,7 +1,7 @@
 """The core's speed and accuracy on one thread, against the targets that it is held to.
 
 Every target is a ratio of CPU times taken in this run, or an error: none depends on how fast the machine is. The plain
-method is measured, with the prior as its measure. A target in brackets is for information, no claim. Exits with an
+method is measured, with the prior as its measure. A target in brackets is for information only. Exits with an
 error only if an answer is wrong.
 """
 
@@ -73,8 +73,8 @@ def accuracy_rows(linear: list[WsabiRun], sizes: Sizes) -> list[Row]:
     at = f"at {sizes.budget} samples"
     return [
         Row.at_most(f"|relative error| {at}, median of {n}", float(np.median(errors)), 1e-3, note=spread(errors)),
-        Row.at_least(f"runs within 3 claimed sds {at}, of {n}", covered, n - 1, "{:d}"),
-        Row.at_most(f"median claim / median error {at}", float(np.median(claims) / np.median(errors)), 5),
+        Row.at_least(f"runs within 3 reported sds {at}, of {n}", covered, n - 1, "{:d}"),
+        Row.at_most(f"median error bar / median error {at}", float(np.median(claims) / np.median(errors)), 5),
     ]
 
 

@@ -20,8 +20,8 @@ __all__ = ["WrongAnswer", "WsabiRun", "likelihood_seconds", "monte_carlo_errors"
 
 BATCH = 4096  # draws per call of Monte Carlo's likelihood: the fastest of 2¹⁰, 2¹² and 2¹⁴, whose arrays stay in cache
 
-# An answer is wrong, not just inaccurate, beyond ten claimed standard deviations and this share of Z: after 500 samples
-# a claim is below 1e-3, and a wrong constant, axis or power of λ in a closed form costs far more than 2 %.
+# An answer is wrong, not just inaccurate, beyond ten reported sds and this share of Z: after 500 samples
+# an error bar is below 1e-3, and a wrong constant, axis or power of λ in a closed form costs far more than 2 %.
 WRONG = 0.02
 
 
@@ -37,7 +37,7 @@ class WsabiRun:
     ----------
     seconds : CPU time of ``budget`` samples, with the result.
     unit : CPU time of the reference, before and after.
-    error, claim : relative error of Z at ``budget`` samples and the standard deviation of log Z claimed there.
+    error, claim : relative error of Z at ``budget`` samples and the error bar of log Z there.
     clock : (N,) CPU time after each sample.
     history : (evaluations, CPU seconds, relative error) of every record.
     """

@@ -1,4 +1,4 @@
-"""A mixture whose components can be renumbered: its mode comes twice, and the run finds out that it does."""
+"""A mixture whose components can be renumbered, declared as such: its mode comes twice, and one search finds both."""
 
 import numpy as np
 from scipy import stats
@@ -23,7 +23,9 @@ def log_likelihood(x: dict[str, float]) -> float:
 
 
 prior = {"mu1": stats.norm(0.0, 4.0), "mu2": stats.norm(0.0, 4.0), "log_sd": stats.norm(0.0, 1.0)}
-result = wsabi.integrate(log_likelihood, prior, budget=300, rng=0)
+# A few evaluations prove what is declared. Groups of several names are declared as [("mu1", "sd1"), ("mu2", "sd2")].
+settings = wsabi.Settings(exchangeable=["mu1", "mu2"])
+result = wsabi.integrate(log_likelihood, prior, budget=300, rng=0, settings=settings)
 print(result)
 
 # Three parameters are few enough for a sum over a lattice that holds both modes: a million evaluations.

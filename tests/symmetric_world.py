@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from wsabi.adaptive.search.anneal import Explorer
+from found_by_hand import a_fitted_explorer
 from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.surrogate.frame import Frame
+from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.adaptive.symmetry.group import Symmetry
-from wsabi.adaptive.symmetry.proof import ImageTests
+from wsabi.adaptive.symmetry.proof import Image, ImagePoint, ImageTests
+from wsabi.ledger import Action
 from wsabi.priors import Gaussian, Measure
 from wsabi.result import SearchRecord
 
@@ -47,94 +49,111 @@ def symmetric_under(symmetry: Symmetry, centre: np.ndarray = HERE) -> Function:
 
 
 class World:
-    """A likelihood, a region known from thirty points for each centre, and the images asked for so far."""
+    """A likelihood, a region known from thirty points for each centre, and the images asked for so far.
 
-    def __init__(self, log_l: Function, *centres: np.ndarray, measure: Measure | None = None) -> None:
+    The symmetries ``named`` and ``declared`` are to be tested, in the order in which they are given.
+    """
+
+    def __init__(
+        self,
+        log_l: Function,
+        *centres: np.ndarray,
+        named: Sequence[Symmetry] = (),
+        declared: Sequence[Symmetry] = (),
+        kinds: Sequence[int] | None = None,
+        measure: Measure | None = None,
+    ) -> None:
+        dim = len(centres[0])
         self.log_l = log_l
-        self.found = KnownRegions(Gaussian(np.zeros(len(centres[0]))) if measure is None else measure)
-        self.X = np.empty((0, len(centres[0])))
-        self.images = ImageTests([0] * len(centres[0]))
+        self.known = KnownRegions(Gaussian(np.zeros(dim)) if measure is None else measure)
+        self.X = np.empty((0, dim))
+        kinds = (0,) * dim if kinds is None else tuple(kinds)
+        self.images = ImageTests(Candidates(kinds, tuple(declared), tuple(named)))
         for centre in centres:
             self.know(centre)
 
     def know(self, centre: np.ndarray, log_z: float = 0.0) -> None:
-        """A look has found the region at the centre, of that mass."""
+        """A search has found the region at the centre, of that mass."""
         dim = len(centre)
         rng = np.random.default_rng(len(self.X))
-        explorer = Explorer(self.found.measure, rng)
-        explorer.frame = Frame.of(centre, WIDTH**2 * np.eye(dim))
-        self.X = np.vstack([self.X, explorer.frame.colour(rng.standard_normal((30, dim)))])
-        explorer.fit(self.X[-30:], self.log_l(self.X[-30:]), learn=True)
-        explorer.log_z = log_z
-        self.found.record(SearchRecord(30, 0.0, "new region"), explorer, 1.0)
+        frame = Frame.of(centre, WIDTH**2 * np.eye(dim))
+        X = frame.colour(rng.standard_normal((30, dim)))
+        self.X = np.vstack([self.X, X])
+        explorer = a_fitted_explorer(frame, X, self.log_l(X), log_z, measure=self.known.measure)
+        self.known = self.known.recorded(SearchRecord(30, 0.0, "new region"), explorer, 1.0)
 
     @property
     def data(self) -> tuple[np.ndarray, np.ndarray]:
         """X (N, D) and log ℓπ (N,)."""
-        return self.X, self.log_l(self.X) + self.found.measure.log_pdf(self.X)
+        return self.X, self.log_joint(self.X)
+
+    def log_joint(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.log_l(X) + self.known.measure.log_pdf(X))
 
     @property
     def top(self) -> np.ndarray:
         """The best point (D,) of the first region."""
-        X, log_joint = self.data
-        return np.asarray(X[int(np.argmax(log_joint[:30]))])
+        return self.top_of(0)
+
+    def top_of(self, number: int) -> np.ndarray:
+        """The best point (D,) of the search of that number."""
+        X = self.X[30 * number : 30 * number + 30]
+        return np.asarray(X[int(np.argmax(self.log_joint(X)))])
 
     def prepare(self) -> None:
-        self.images.prepare(self.found, *self.data)
+        self.images = self.images.prepared(self.known, *self.data)
 
-    def handed_out(self) -> list[np.ndarray]:
+    def next_point(self) -> Action | None:
+        self.images, action = self.images.handed_out()
+        return action
+
+    def handed_out(self) -> list[Action]:
         """All images in the queue."""
-        points = []
-        while (x := self.images.next_point()) is not None:
-            points.append(x)
-        return points
+        actions = []
+        while (action := self.next_point()) is not None:
+            actions.append(action)
+        return actions
 
-    def tell(self, points: list[np.ndarray]) -> None:
-        for x in points:
-            self.images.tell(x, float(self.log_l(x[None, :])[0]))
-        self.X = np.vstack([self.X, *points])
+    def tell(self, actions: Sequence[Action], off: float = 0.0) -> None:
+        """Tell log ℓπ at images, each higher by ``off``; without it they become data."""
+        for action in actions:
+            assert isinstance(action.purpose, ImagePoint)
+            self.images = self.images.told(action.purpose, float(self.log_joint(action.u[None, :])[0]) + off)
+        if off == 0.0:
+            self.X = np.vstack([self.X, *points_of(actions)])
 
     def conclude(self) -> None:
-        self.images.conclude(self.found, *self.data)
+        self.images, self.known = self.images.concluded(self.known, *self.data)
 
     def ask(self) -> list[np.ndarray]:
         """Evaluate what is queued, draw conclusions, and give the points."""
-        points = self.handed_out()
-        self.tell(points)
+        actions = self.handed_out()
+        self.tell(actions)
         self.conclude()
-        return points
+        return points_of(actions)
 
-    def reach(self, symmetry: Symmetry) -> list[np.ndarray]:
-        """Prepare and ask until the first region's image by the symmetry is told; the points asked for with it."""
-        for _ in range(20):
-            self.prepare()
-            points = self.ask()
-            if is_in(symmetry.image(self.top), points):
-                return points
-        raise AssertionError(f"the image by {symmetry} was not asked for.")
+    def unsearched(self) -> Image | None:
+        self.images, image = self.images.next_unsearched(self.known)
+        return image
+
+    @property
+    def shares(self) -> list[float]:
+        return self.images.unsearched_shares(self.known)
+
+
+def points_of(actions: Sequence[Action]) -> list[np.ndarray]:
+    return [action.u for action in actions]
 
 
 def is_in(x: np.ndarray, points: Any) -> bool:
     return any(np.array_equal(x, other) for other in points)
 
 
-def everything_asked(world: World) -> list[np.ndarray]:
-    """What prepare asks for until it has nothing left; all of it is told, no conclusions drawn."""
-    points: list[np.ndarray] = []
-    for _ in range(20):  # twelve symmetries, four at a time
-        world.prepare()
-        queued = world.handed_out()
-        for x in queued:
-            world.images.tell(x, -100.0)
-        points += queued
-    return points
-
-
 def everything_answered(world: World) -> list[np.ndarray]:
     """What is asked for until nothing is left; all of it is told, and conclusions drawn each time."""
     points: list[np.ndarray] = []
-    for _ in range(10):
+    for _ in range(5):
         world.prepare()
-        while asked := world.ask():
-            points += asked
+        while world.images.is_asking or world.images.has_answers:
+            points += world.ask()
     return points

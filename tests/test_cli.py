@@ -178,4 +178,4 @@ def test_the_live_table_says_that_there_is_no_estimate_yet() -> None:
     table = LiveTable(20, -1.0, every=1)
     table(Progress(1, 20, 0.1, math.nan, math.nan))
     table(Progress(2, 20, 0.2, -1.5, 0.25))
-    assert table.seen == [("1", "0.1", "looking", "", ""), ("2", "0.2", "-1.500", "0.250", "-0.500")]
+    assert table.seen == [("1", "0.1", "searching", "", ""), ("2", "0.2", "-1.500", "0.250", "-0.500")]

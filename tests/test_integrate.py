@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wsabi
-from wsabi.adaptive.check.combine import ENOUGH_POINTS
 from wsabi.adaptive.check.crossfit import CrossFit
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.problems import Problem, banana, constant, correlated_gaussian, infeasible_half, narrow_gaussian
 from wsabi.result import Result
@@ -368,7 +368,7 @@ def test_the_tolerance_stops_early() -> None:
     assert result.log_z_std < 0.05
     assert error_of(result, TRUTH) < 0.05
     assert result.certificate is not None
-    assert result.certificate.n_points >= ENOUGH_POINTS
+    assert result.certificate.n_points >= TUNING.check.enough_points
     assert run(budget=result.n_evals + 5).reason == "budget"  # zero asks for all of it
 
 

@@ -103,7 +103,9 @@ def test_the_comparison_of_mixtures_knows_the_truth_and_its_time(small, tmp_path
     }  # fmt: skip
 
 
-def test_every_method_of_a_contest_runs_and_the_exact_answer_is_met():
+def test_every_method_of_a_contest_runs_and_the_exact_answer_is_met(monkeypatch):
+    # Chains that are not complete when time is up count for nothing: they are, on a machine that gets six times slower.
+    monkeypatch.setattr(comparison, "AIS_SHARE", 0.15)
     problem = correlated_gaussian(dim=2, rho=0.5, sd=0.5)
     methods = (
         "wsabi-m", "wsabi-l-alpha-0", "smc", "ais", "bmc", "wsabi-l-passive", "wsabi-m-passive", "bbq", "default",

@@ -11,9 +11,12 @@ import pytest
 
 import wsabi
 from wsabi._core.checks import whole_number
-from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, n_coefficients
+from wsabi.adaptive.surrogate.theta import n_coefficients
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import LikelihoodError
 from wsabi.run import checked_budget, checked_tol, default_budget, too_few_evaluations
+
+MANY = TUNING.surrogate.many_dimensions
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,7 @@ def test_the_coefficients_of_a_quadratic(dim: int, coefficients: int) -> None:
     assert n_coefficients(dim) == coefficients == 1 + dim + dim * (dim + 1) // 2
 
 
-@pytest.mark.parametrize(("dim", "budget"), [(1, 1), (10, 20), (MANY_DIMENSIONS, 1), (30, 558), (30, 3200), (25, 403)])
+@pytest.mark.parametrize(("dim", "budget"), [(1, 1), (10, 20), (MANY, 1), (30, 558), (30, 3200), (25, 403)])
 def test_evaluations_that_may_be_enough(dim: int, budget: int) -> None:
     """In few dimensions nothing is said; in many a quadratic and the first design, 496 + 62 in 30-D, are enough."""
     assert too_few_evaluations(dim, budget) is None

@@ -71,3 +71,41 @@ def test_other_refusals() -> None:
         Settings(methods="bq")  # type: ignore[call-arg]
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().method = "bq"  # type: ignore[misc]
+
+
+def test_exchangeable_groups_become_tuples_of_names() -> None:
+    assert Settings().exchangeable is None
+    assert Settings(exchangeable=[["a1", "b1"], ("a2", "b2")]).exchangeable == (("a1", "b1"), ("a2", "b2"))
+    assert Settings(exchangeable=["a", "b", "c"]).exchangeable == (("a",), ("b",), ("c",))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ("ab", TypeError, r"exchangeable must be a list of groups of names, such as .*; got 'ab'\."),
+        (3, TypeError, "exchangeable must be a list of groups of names"),
+        (
+            [("a", 1), ("b", 2)],
+            TypeError,
+            r"exchangeable must hold groups of parameter names, as strings; got \('a', 1\)",
+        ),
+        ([0, 1], TypeError, "exchangeable must hold groups of parameter names, as strings; got 0"),
+        ([], ValueError, "exchangeable must have two groups of names or more; got 0"),
+        ([("a", "b")], ValueError, "exchangeable must have two groups of names or more; got 1"),
+        (
+            [("a", "b"), ("c",)],
+            ValueError,
+            r"exchangeable must have groups of equal length, at least 1; got lengths \[2, 1\]",
+        ),
+        ([(), ()], ValueError, "exchangeable must have groups of equal length, at least 1"),
+        ([("a", "b"), ("c", "a")], ValueError, "exchangeable must have every name at most once; it has 'a' twice"),
+    ],
+)
+def test_exchangeable_groups_are_checked(value: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Settings(exchangeable=value)
+
+
+def test_exchangeable_needs_the_adaptive_measure() -> None:
+    with pytest.raises(ValueError, match="exchangeable needs measure='adaptive'"):
+        Settings(measure="prior", exchangeable=["a", "b"])

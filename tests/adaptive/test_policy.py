@@ -16,11 +16,11 @@ import wsabi
 from driving import advance, an_engine, run_engine
 from found_by_hand import MEASURE, a_look
 from wsabi.adaptive import policy
-from wsabi.adaptive.check.combine import ENOUGH_POINTS
 from wsabi.adaptive.estimate import interim_estimate
 from wsabi.adaptive.evaluations import Evaluations
 from wsabi.adaptive.state import Phase, State
 from wsabi.adaptive.tuning import TUNING, tuned
+from wsabi.result import Kind, SearchRecord
 from wsabi.strategies.adaptive import AdaptiveStrategy
 
 CENTRE, WIDTH = np.array([0.5, -0.3]), np.array([0.3, 0.2])
@@ -43,9 +43,10 @@ def a_state(budget: int = 200, **choices: Any) -> State:
     return an_engine(MEASURE, budget, **choices).state
 
 
-def after(state: State, *searches: Any) -> State:
-    """The same after these searches."""
-    return replace(state, known=replace(state.known, searches=searches))
+def after(state: State, *searches: SearchRecord) -> State:
+    """The same after these searches, of the three kinds in turn."""
+    records = [replace(record, kind=kind) for record, kind in zip(searches, itertools.cycle(policy.KINDS))]
+    return replace(state, known=replace(state.known, searches=tuple(records)))
 
 
 # -- enough searches --------------------------------------------------------------------------------------------------
@@ -78,6 +79,16 @@ def test_searches_keep_returning(searches: str, returning: bool) -> None:
     assert policy.keeps_returning(after(a_state(), *records)) == returning
 
 
+@pytest.mark.parametrize("missing", policy.KINDS)
+def test_searches_of_every_kind_must_have_been_made(missing: Kind) -> None:
+    """What one kind of search misses, another may find: none of them is left out."""
+    kinds = [kind for kind in policy.KINDS if kind != missing]
+    state = after(a_state(), *(a_look("known region") for _ in range(6)))
+    assert policy.keeps_returning(state)
+    records = [replace(record, kind=kinds[i % 2]) for i, record in enumerate(state.known.searches)]
+    assert not policy.keeps_returning(replace(state, known=replace(state.known, searches=tuple(records))))
+
+
 def test_three_returns_must_have_taken_more_than_half_the_share() -> None:
     assert HALF % 3 == 0
     returns = [a_look("known region", HALF // 3) for _ in range(3)]
@@ -105,9 +116,9 @@ def test_so_many_returns_end_the_first_searches(returns: int) -> None:
 @pytest.mark.parametrize(
     ("certify", "n_check", "returning", "checked"),
     [
-        (0.1, ENOUGH_POINTS, True, True),
-        (0.1, ENOUGH_POINTS - 1, True, False),
-        (0.1, ENOUGH_POINTS, False, False),
+        (0.1, TUNING.check.enough_points, True, True),
+        (0.1, TUNING.check.enough_points - 1, True, False),
+        (0.1, TUNING.check.enough_points, False, False),
         (0.06, 12, True, True),  # all that will come
         (0.06, 11, True, False),
         (0.02, 4, True, False),  # too few to check anything

@@ -149,20 +149,20 @@ def test_a_hit_is_the_hosts_where_one_is_given() -> None:
 
 
 def test_a_search_that_meets_what_was_known_ends_with_its_design(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quadratic log ℓ is known everywhere after one search: the next takes 2D + 2 points, and has its host's mass.
+    """A quadratic log ℓ is known everywhere after one search: a greedy one takes 2D + 2 points. Its host has its mass.
 
-    It may have come back by itself with the last of them, but in few runs.
+    It may have come back by itself with the last of them, but in few runs. An ascent comes before it.
     """
-    engine = searched(1)
-    while len(engine.state.known.searches) < 2:
+    engine = searched(2)
+    while len(engine.state.known.searches) < 3:
         masses = [explorer.log_z + engine.state.data.offset for explorer in engine.state.known.explorers]
         advance(engine, bump)
-    search = engine.state.known.searches[1]
-    assert (search.n_evals, search.outcome) == (2 * 2 + 2, "known region")
+    search = engine.state.known.searches[2]
+    assert (search.n_evals, search.outcome, search.kind) == (2 * 2 + 2, "known region", "greedy")
     assert search.log_z in masses
-    assert hits_of(engine.state.known) == [2]
+    assert hits_of(engine.state.known) == [3]
     monkeypatch.setattr(KnownRegions, "predicts", lambda *_: None)
-    lengths = [searched(2, seed).state.known.searches[1].n_evals for seed in range(5)]
+    lengths = [searched(3, seed).state.known.searches[2].n_evals for seed in range(5)]
     assert np.median(lengths) > 2 * 2 + 2
 
 
@@ -184,9 +184,9 @@ def test_searches_are_compared_at_their_temperature_and_only_those_from_the_prio
 
     monkeypatch.setattr(module, "_ending", noting)
     monkeypatch.setattr(KnownRegions, "predicts", predicts)
-    engine = searched(2)
+    engine = searched(3)
     engine.state = begun_around(engine.state, CENTRE + 1.0, np.random.default_rng(0))
-    while len(engine.state.known.searches) < 3:
+    while len(engine.state.known.searches) < 4:
         advance(engine, bump)
     kinds = {(search.first, search.from_prior) for search in judged}
     assert kinds == {(True, True), (False, True), (False, False)}

@@ -37,7 +37,7 @@ __all__ = ["concluded", "initial", "step", "with_told"]
 def initial(problem: Problem, budget: int, rng: np.random.Generator) -> State:
     """Before anything is told: a first search begins."""
     measure = problem.measure
-    state = State(problem, budget, Evaluations.none(measure), KnownRegions(measure), ImageTests(problem.kinds))
+    state = State(problem, budget, Evaluations.none(measure), KnownRegions(measure), ImageTests(problem.candidates))
     return searches.begun_from_prior(state, rng)
 
 
@@ -64,7 +64,8 @@ def with_told(state: State, told: Sequence[Observation]) -> State:
         state = replace(state, search=state.search.reheated())  # some of its data have turned out to mean zero
     for one, value in zip(told, data.log_l[first:], strict=True):
         if isinstance(one.purpose, ImagePoint):
-            state = replace(state, images=state.images.told(one.purpose, float(value)))
+            log_joint = float(value + state.measure.log_pdf(one.u[None, :])[0])
+            state = replace(state, images=state.images.told(one.purpose, log_joint))
     models = state.models
     if models is None:
         return state
@@ -80,7 +81,7 @@ def _forgotten(state: State) -> State:
     """Nothing is known but the data so far: all that the models had seen has turned out to mean zero likelihood."""
     first = state.data.first_proposal + len(state.proposals)
     data = state.data.without_searches().without_checks(first)
-    empty = State(state.problem, state.budget, data, KnownRegions(state.measure), ImageTests(state.problem.kinds))
+    empty = State(state.problem, state.budget, data, KnownRegions(state.measure), ImageTests(state.problem.candidates))
     return replace(empty, tol=state.tol, n_begun=state.n_begun, unscanned=tuple(range(len(data))))
 
 
@@ -199,7 +200,7 @@ def chosen(state: State, pending: Sequence[Action], rng: np.random.Generator) ->
     """The next evaluation: an image, a point of the search under way, a check point, or a refinement, in that order."""
     images, image = state.images.handed_out()
     if image is not None:
-        return replace(state, images=images), Action(image.image.x, image)
+        return replace(state, images=images), image
     under_way = np.array([one.u for one in pending]).reshape(-1, state.measure.dim)
     if state.search is not None:
         search, x = state.search.handed_out(np.concatenate([state.data.X, under_way]))

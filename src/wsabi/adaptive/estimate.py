@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.adaptive.check.combine import FINAL, INTERIM, Effort, certify
+from wsabi.adaptive.check.combine import certify
+from wsabi.adaptive.check.controls import FINAL, INTERIM, Effort
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.pareto import smoothed
 from wsabi.adaptive.check.proposal import Proposal, log_mixture

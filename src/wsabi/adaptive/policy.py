@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from itertools import takewhile
 
-from wsabi.adaptive.check.combine import ENOUGH_POINTS, MIN_POINTS
 from wsabi.adaptive.estimate import interim_estimate
 from wsabi.adaptive.purposes import CheckPoint
 from wsabi.adaptive.search.explorer import Explorer
@@ -73,8 +72,8 @@ def may_ask_for_search(state: State) -> bool:
     if they can check anything. If no more are planned than can, none is waited for.
     """
     planned, enough = state.check_share * state.budget, 0.0
-    if planned > MIN_POINTS:
-        enough = min(max(MIN_POINTS, 0.5 * planned), ENOUGH_POINTS)
+    if planned > TUNING.check.min_points:
+        enough = min(max(TUNING.check.min_points, 0.5 * planned), TUNING.check.enough_points)
     has_grown = state.n >= TUNING.policy.ask_again_growth * state.asked_at
     return has_grown and state.n + state.known.typical <= state.budget and state.data.n_check >= enough
 
@@ -118,7 +117,7 @@ def is_checked(state: State) -> bool:
     So many check points that their error can be believed, or all that the settings ask for.
     """
     planned = state.check_share * state.budget
-    needed = max(MIN_POINTS, min(ENOUGH_POINTS, planned))
+    needed = max(TUNING.check.min_points, min(TUNING.check.enough_points, planned))
     has_points = planned == 0.0 or state.data.n_check >= needed
     is_explained = state.unsearched_nats == 0.0 and not state.has_met_more
     return has_points and keeps_returning(state) and is_explained

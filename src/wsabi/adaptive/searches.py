@@ -15,7 +15,6 @@ from wsabi.adaptive.search.matching import matched_until_still
 from wsabi.adaptive.search.search import Search, search_limit
 from wsabi.adaptive.state import Phase, State
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.result import Outcome, SearchRecord, Start
@@ -49,7 +48,7 @@ def begun(state: State, rng: np.random.Generator) -> State:
 
 def following_image(state: State, rng: np.random.Generator) -> State | None:
     """A search begins at an image that was found to hold mass; None where there is none, or no evaluations for it."""
-    if not (state.images.has_echo and can_afford_search(state)):
+    if not (state.images.has_unsearched and can_afford_search(state)):
         return None
     return _at_image(state, rng)[0]
 
@@ -89,14 +88,14 @@ def _without_search(state: State) -> State:
 
 def _at_image(state: State, rng: np.random.Generator) -> tuple[State, bool]:
     """A search begins at an image that holds mass, with q the image of the region's; False where there is none."""
-    if not state.images.has_echo:
+    if not state.images.has_unsearched:
         return state, False
-    images, image = state.images.next_echo(state.known)
+    images, image = state.images.next_unsearched(state.known)
     state = replace(state, images=images)
     if image is None:
         return state, False
     search = Search.around(state.measure, state.n_begun, _frame_around(state, image.x), rng)
-    frame = image.symmetry.image_of(image.explorer.frame)
+    frame = image.symmetry.image_of(image.frame)
     return _with_search(state, search.from_summit(Summit(image.x, frame.cov), rng)), True
 
 
@@ -143,7 +142,7 @@ def climbed(state: State, summit: Summit | None, rng: np.random.Generator) -> St
         with contextlib.suppress(NumericalError):  # a ridge too thin for numbers: the search goes on from its points
             search = search.from_summit(summit, rng)
             # The curvature has as many numbers as the surrogate would need evaluations to learn it.
-            if state.measure.dim > MANY_DIMENSIONS:
+            if state.measure.dim > TUNING.surrogate.many_dimensions:
                 search = replace(search, explorer=replace(search.explorer, summit=search.explorer.frame))
     return replace(state, search=search)
 

@@ -17,6 +17,7 @@ from wsabi.adaptive.models import Models
 from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.leads import Leads
 from wsabi.adaptive.search.search import Search
+from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.adaptive.symmetry.proof import ImageTests
 from wsabi.gp.fit import FitRecord
 from wsabi.priors import Measure
@@ -41,13 +42,13 @@ class Problem:
     ----------
     measure : the prior in base coordinates, smooth on all of R^D, of standard deviation about one.
     settings : method, acquisition, search, refit, alpha and certify.
-    kinds : (D,) parameters with the same number have the same prior.
+    candidates : the symmetries to test.
     streams : what estimates and posteriors draw from.
     """
 
     measure: Measure
     settings: Settings
-    kinds: tuple[int, ...]
+    candidates: Candidates
     streams: Streams
 
 
@@ -157,7 +158,7 @@ class State:
     @property
     def unsearched_images(self) -> Sequence[float]:
         """The same in images that were found to hold mass and not searched, one number for each."""
-        return self.images.echoing_shares(self.known)
+        return self.images.unsearched_shares(self.known)
 
     @property
     def unsearched_nats(self) -> float:

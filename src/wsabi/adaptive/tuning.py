@@ -6,6 +6,7 @@ test varies some of them for a while by :func:`tuned`. :func:`table` lists all o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -43,6 +44,252 @@ def number(value: float, *, unit: str, decides: str, evidence: Evidence, because
 @dataclass(frozen=True)
 class SurrogateNumbers:
     """Numbers of the surrogate of log ℓ, its kernels and its coordinates."""
+
+    # the kernel and its prior
+    many_dimensions: int = number(
+        20,
+        unit="dimensions",
+        decides="above it the numbers of data and draws follow the number of coefficients of a quadratic",
+        evidence="measured",
+        because="docs/adaptive.md, section 1: with fixed numbers q ends 2 nats from an exact Gaussian in 20 "
+        "dimensions, 7 in 25 and 17 in 30; no committed script repeats it",
+    )
+    offset_sd: float = number(
+        10.0,
+        unit="temperatures",
+        decides="the prior sd of the constant of log ℓ",
+        evidence="chosen",
+        because="the values are taken relative to their maximum, so the constant is near zero",
+    )
+    slope_sd: float = number(
+        3.0,
+        unit="temperatures per sd of q",
+        decides="the prior sd of the linear coefficients of log ℓ",
+        evidence="chosen",
+        because="the coordinates are whitened by q, so a slope is a shift of a few sds of q",
+    )
+    min_interaction_dimension: int = number(
+        3,
+        unit="dimensions",
+        decides="the least number of parameters for which the kernel has interactions",
+        evidence="chosen",
+        because="in one and two dimensions there are data enough to learn any smooth function",
+    )
+    log_length_mean: float = number(
+        0.5,
+        unit="log sds of q",
+        decides="the prior mean of log l − ½ log D and of log h: a length-scale of 1.6 sds per dimension",
+        evidence="chosen",
+        because="draws of q lie √D sds from the centre, so a length-scale of 1.6 √D sees its neighbours",
+    )
+    log_second_length_shift: float = number(
+        -math.log(2.0),
+        unit="nats",
+        decides="the prior mean of log h of the second interaction, less that of the first",
+        evidence="measured",
+        because="docs/adaptive.md, section 1, 'one p, two': a second term that changes faster lowers the error; only "
+        "the factor of two was tried, and no committed script repeats it",
+    )
+    log_plateau_mean: float = number(
+        math.log(4.0),
+        unit="log sds of q",
+        decides="the prior mean of log s, the distance at which an axis of an interaction ends",
+        evidence="chosen",
+        because="at |u| = 1.645 sds, which holds nine tenths of q, tanh(u/s) differs from u/s by a twentieth at s = 4",
+    )
+    length_sd: float = number(
+        0.7,
+        unit="nats",
+        decides="the prior sd of log l and log h",
+        evidence="chosen",
+        because="two sds are a factor of four",
+    )
+    scale_sd: float = number(
+        1.5,
+        unit="nats",
+        decides="the prior sd of the log output scales",
+        evidence="chosen",
+        because="two sds are a factor of twenty",
+    )
+    axis_sd: float = number(
+        1.0,
+        unit="nats; for c sds of q",
+        decides="the prior sd of log a, c and log s",
+        evidence="chosen",
+        because="two sds of log a and log s are a factor of seven, and two sds of c hold nearly all of q",
+    )
+    length_reach: float = number(
+        2.5,
+        unit="nats",
+        decides="how far from its prior mean log l or log h may be learnt",
+        evidence="guard",
+        because="3.6 prior sds, so that the optimiser stays where the kernel matrix can be factored",
+    )
+    scale_reach: float = number(
+        7.0,
+        unit="nats",
+        decides="how far from its prior mean a log output scale may be learnt",
+        evidence="guard",
+        because="4.7 prior sds, so that the optimiser stays where the kernel matrix can be factored",
+    )
+    strength_reach: float = number(
+        4.0,
+        unit="nats",
+        decides="how far from its prior mean log a may be learnt",
+        evidence="guard",
+        because="four prior sds: an a of 1/55 leaves no interaction, and one of 55 leaves nothing else",
+    )
+    axis_reach: float = number(
+        3.0,
+        unit="nats; for c sds of q",
+        decides="how far from its prior mean c or log s may be learnt",
+        evidence="guard",
+        because="three prior sds: an axis is straight, or ends where q does",
+    )
+    # learning θ
+    learning_steps: int = number(
+        20,
+        unit="steps of L-BFGS-B",
+        decides="how long θ is learnt each time",
+        evidence="chosen",
+        because="θ is learnt again as the data grow, and goes on from where it was",
+    )
+    learning_tolerance: float = number(
+        1e-5,
+        unit="relative",
+        decides="the fall of the objective below which L-BFGS-B stops",
+        evidence="chosen",
+        because="an objective of hundreds of nats then is right to a few thousandths of a nat",
+    )
+    failed_objective: float = number(
+        1e10,
+        unit="nats",
+        decides="what the objective counts where the kernel matrix cannot be factored",
+        evidence="guard",
+        because="it exceeds every objective that can be computed, and its differences are still finite",
+    )
+    # arithmetic
+    jitter: float = number(
+        1e-11,
+        unit="of the mean diagonal of the kernel matrix",
+        decides="the noise that is added to every value",
+        evidence="guard",
+        because="values of hundreds of nats make the diagonal 1e5 nats², of which this is noise of 1e-3 nats; the "
+        "round-off of factoring 1,000 rows is a thirtieth of it",
+    )
+    jitter_growth: float = number(
+        100.0,
+        unit="factor",
+        decides="how much more jitter a matrix gets that cannot be factored",
+        evidence="guard",
+        because="a θ that was learnt from other data may fit these so badly that round-off exceeds the jitter",
+    )
+    jitter_retries: int = number(
+        2,
+        unit="attempts",
+        decides="how often the jitter grows before the matrix counts as singular",
+        evidence="guard",
+        because="10⁴ times the jitter is noise of a tenth of a nat, beyond which the surrogate says nothing",
+    )
+    min_variance: float = number(
+        1e-8,
+        unit="nats²",
+        decides="the least predictive variance",
+        evidence="guard",
+        because="the prior variance of the quadratic is large and cancels in the difference; 1e-8 nats² is negligible",
+    )
+    thin_width: float = number(
+        1e-5,
+        unit="of the largest width",
+        decides="the width of q below which its axes come from singular values instead of eigenvalues",
+        evidence="guard",
+        because="the square of the width is 1e-10 of the largest, so a covariance keeps six of its sixteen digits",
+    )
+    max_bend: float = number(
+        300.0,
+        unit="widths of a bent axis",
+        decides="the argument at which cosh is evaluated at most",
+        evidence="guard",
+        because="cosh² overflows at 355; at 300 its inverse is zero for all purposes",
+    )
+    block: int = number(
+        1 << 15,
+        unit="entries",
+        decides="how many entries of the kernel matrix are computed at a time",
+        evidence="guard",
+        because="it decides speed alone: three such blocks fit into the cache of one core",
+    )
+    # Student mixtures shaped like the posterior of the surrogate
+    degrees: float = number(
+        5.0,
+        unit="degrees of freedom",
+        decides="the tails of every Student component",
+        evidence="chosen",
+        because="the tails are heavier than those of any Gaussian, and four moments exist",
+    )
+    shape_rounds: int = number(
+        3,
+        unit="rounds",
+        decides="how often draws are made and a mixture is fitted to them",
+        evidence="chosen",
+        because="each round starts from the shape of the last one, and little changes after three",
+    )
+    shape_draws: int = number(
+        1000,
+        unit="draws",
+        decides="how many draws of the surrogate's posterior are made in each round",
+        evidence="chosen",
+        because="each component gets a hundred and more",
+    )
+    shape_steps: int = number(
+        12,
+        unit="steps",
+        decides="how many steps of expectation maximisation fit a mixture in each round",
+        evidence="chosen",
+        because="a proposal needs the rough shape only",
+    )
+    fine_steps: int = number(
+        30,
+        unit="steps",
+        decides="how many steps of expectation maximisation fit a mixture that is not fitted again",
+        evidence="chosen",
+        because="no later round improves it; the likelihood has mostly converged by then",
+    )
+    components: int = number(
+        8,
+        unit="components",
+        decides="how many Student components follow the shape of one region",
+        evidence="chosen",
+        because="as many pieces follow an arc or an arm to a few per cent",
+    )
+    reaching_share: float = number(
+        0.2,
+        unit="share of the draws",
+        decides="how many draws come from the mixture that is fitted to the square root of the target",
+        evidence="chosen",
+        because="enough to meet mass that the shape has missed, and too few to matter where there is none",
+    )
+    even_share: float = number(
+        0.6,
+        unit="effective sample size over draws",
+        decides="above it the shape is good enough, and no further mixture is fitted",
+        evidence="chosen",
+        because="importance sampling from such a mixture costs less than twice as many draws as from the target",
+    )
+    prior_points: float = number(
+        2.0,
+        unit="observations per dimension",
+        decides="how much each covariance of a mixture is shrunk towards that of an equal part of the whole",
+        evidence="chosen",
+        because="a covariance of fewer observations than that is singular or nearly so",
+    )
+    ridge: float = number(
+        64.0,
+        unit="machine epsilons, of the trace",
+        decides="what is added to the covariance of a component that cannot be factored",
+        evidence="guard",
+        because="the round-off of a covariance of a few tens of dimensions is a few tens of machine epsilons",
+    )
 
 
 # -- search/: annealing, choice of points, known regions ---------------------------------------------------------------
@@ -580,6 +827,62 @@ class KnownNumbers:
 class SymmetryNumbers:
     """Numbers of the search for symmetries and their proof."""
 
+    checks: int = number(
+        3,
+        unit="evaluations",
+        decides="how many images must agree, beside that of the best point, before a symmetry counts as proved",
+        evidence="chosen",
+        because="one image may agree by chance where ℓ hardly depends on a parameter; four in different places do not",
+    )
+    same: float = number(
+        1e-6,
+        unit="nats",
+        decides="up to what difference log ℓπ at a point and at its image are the same",
+        evidence="chosen",
+        because="it is far above the round-off of a sum of thousands of terms, and far below what matters to Z",
+    )
+    same_mass: float = number(
+        0.5,
+        unit="nats",
+        decides="up to what difference in mass two known regions may be images of each other",
+        evidence="chosen",
+        because="the masses of two images, each by a surrogate of its own data, rarely differ by more",
+    )
+    match: float = number(
+        1.0,
+        unit="widths of q, plus the log of the ratio of the widths",
+        decides="up to what difference on each axis two regions match",
+        evidence="chosen",
+        because="q of a region is known to a fraction of its width; evaluations refute what matches by chance",
+    )
+    clear_sign: float = number(
+        0.01,
+        unit="product of two correlations",
+        decides="from what size on correlations decide the sign of a parameter whose mean is near zero",
+        evidence="derived",
+        because="it is the product of two correlations of 0.1, and below 0.1 the correlations of q are noise",
+    )
+    no_match: float = number(
+        1e6,
+        unit="widths of q",
+        decides="what it costs to match parameters of different priors, in place of infinity",
+        evidence="guard",
+        because="the assignment algorithm needs finite costs; any number far above `match` gives the same result",
+    )
+    same_point: float = number(
+        1e-12,
+        unit="relative, plus prior standard deviations",
+        decides="up to what distance an image counts as evaluated already",
+        evidence="guard",
+        because="it is a few thousand times the round-off of a coordinate",
+    )
+    same_prior: float = number(
+        1e-6,
+        unit="relative",
+        decides="up to what difference the prior is the same after an exchange of parameters",
+        evidence="guard",
+        because="it is far above the round-off of a quantile function, and far below a difference anybody intends",
+    )
     most_images: float = number(
         23,
         unit="images",
@@ -632,6 +935,362 @@ class ModelNumbers:
 @dataclass(frozen=True)
 class CheckNumbers:
     """Numbers of the check points, their density and the combined estimate."""
+
+    # the density of the check points
+    prior_share: float = number(
+        0.1,
+        unit="share of the check points",
+        decides="how many check points come from the prior itself",
+        evidence="chosen",
+        because="π/p is then at most 10 everywhere, so mass outside of every region is seen as well",
+    )
+    broad_share: float = number(
+        0.2,
+        unit="share of the draws in a region",
+        decides="how many draws come from the Student density of q's mean and covariance",
+        evidence="chosen",
+        because="the surrogate, which shapes the others, may have the shape wrong",
+    )
+    uncertainty_share: float = number(
+        0.3,
+        unit="share of the draws in a region",
+        decides="how many draws go where the surrogate is least certain",
+        evidence="chosen",
+        because="an arm that the surrogate has missed is met there",
+    )
+    fine_components: int = number(
+        32,
+        unit="components",
+        decides="how many Student components the refined proposal has",
+        evidence="chosen",
+        because="four times as many as the shape of a region has: a ring is followed to its thickness",
+    )
+    fine_share: float = number(
+        0.5,
+        unit="share of the draws",
+        decides="how many draws of the refined proposal come from the finer mixture",
+        evidence="chosen",
+        because="the other half keeps every weight at most twice what it was",
+    )
+    max_controls: int = number(
+        40,
+        unit="components",
+        decides="how many components of the proposal serve as control variates",
+        evidence="chosen",
+        because="a thousand draws determine as many coefficients",
+    )
+    min_singular: float = number(
+        1e-10,
+        unit="of the largest singular value",
+        decides="which combinations of control variates count as zero in the least-squares fit",
+        evidence="guard",
+        because="two components that nearly agree are one control variate",
+    )
+    min_left: float = number(
+        0.1,
+        unit="1 − leverage",
+        decides="the most by which a residual is raised that its own point has drawn to itself",
+        evidence="guard",
+        because="a draw of leverage one has no residual, and must not be divided by zero",
+    )
+    # how many draws of the proposal integrate a surrogate
+    draws: int = number(
+        4000,
+        unit="draws of the proposal",
+        decides="with how many draws a last integral starts and an interim one ends; how many tell the differences "
+        "that single check points make; to how many the refined proposal is fitted",
+        evidence="chosen",
+        because="docs/adaptive.md, section 3: 16,000 draws take half a second with 500 data, and a quarter of them is "
+        "enough where the surrogate is nearly Gaussian",
+    )
+    draws_factor: int = number(
+        4,
+        unit="factor",
+        decides="an interim integral starts with 1/4 of these draws, and a last one ends with 4 times as many",
+        evidence="chosen",
+        because="four times as many draws halve the error",
+    )
+    interim_tolerance: float = number(
+        0.4,
+        unit="of the least error bar of the surrogate's integral",
+        decides="the Monte Carlo error above which an interim integral gets more draws",
+        evidence="chosen",
+        because="0.4² = 0.16 of the variance, so the error bar grows by a thirteenth",
+    )
+    final_tolerance: float = number(
+        0.25,
+        unit="of the least error bar of the surrogate's integral",
+        decides="the Monte Carlo error above which a last integral gets more draws",
+        evidence="chosen",
+        because="0.25² = 1/16 of the variance, so the error bar grows by a thirty-second",
+    )
+    interim_refinement: float = number(
+        math.inf,
+        unit="of the least error bar of the surrogate's integral",
+        decides="the Monte Carlo error above which an interim integral gets a refined proposal: never",
+        evidence="chosen",
+        because="interim estimates are made again and again, and a refined proposal doubles their time",
+    )
+    final_refinement: float = number(
+        0.5,
+        unit="of the least error bar of the surrogate's integral",
+        decides="the Monte Carlo error above which a last integral gets a refined proposal",
+        evidence="chosen",
+        because="0.5² = ¼ of the variance, so the error bar would grow by an eighth",
+    )
+    min_growth: float = number(
+        1.5,
+        unit="factor",
+        decides="how much the number of draws grows at least",
+        evidence="chosen",
+        because="few steps of growth are cheaper than many",
+    )
+    spare_growth: float = number(
+        1.1,
+        unit="factor",
+        decides="how many draws more than the error asks for are made",
+        evidence="chosen",
+        because="the error is itself estimated to some per cent",
+    )
+    max_shortfall: float = number(
+        100.0,
+        unit="Monte Carlo error over its tolerance",
+        decides="the ratio at which the wanted number of draws is computed at most",
+        evidence="guard",
+        because="10⁴ times as many draws exceed every limit, and no square overflows",
+    )
+    # whether the integral of the WSABI models can be used
+    max_control_noise: float = number(
+        0.05,
+        unit="of the integral",
+        decides="the Monte Carlo error of WSABI's integral above which WSABI is not used",
+        evidence="chosen",
+        because="what thousands of draws cannot integrate, tens of check points cannot check",
+    )
+    max_control_gap: float = number(
+        0.2,
+        unit="of the integral",
+        decides="the distance between WSABI's closed form and its Monte Carlo integral above which WSABI is not used",
+        evidence="chosen",
+        because="the standard error of uneven draws may be too small, and this allows for it",
+    )
+    max_control_sds: float = number(
+        5.0,
+        unit="standard errors",
+        decides="the same distance in standard errors, added to it",
+        evidence="chosen",
+        because="both are the same integral, and five standard errors are no chance",
+    )
+    max_control_nats: float = number(
+        5.0,
+        unit="nats",
+        decides="the distance between WSABI's integral and the surrogate's above which WSABI is not used",
+        evidence="chosen",
+        because="they are a hundredfold apart, so one of them is useless, and weights of both signs are WSABI's",
+    )
+    # the error of the models
+    integral_error: float = number(
+        0.35,
+        unit="of the mean predictive sd of log ℓ",
+        decides="the relative error of the surrogate's integral",
+        evidence="measured",
+        because="docs/adaptive.md, section 4: over 18 problems of the public suite the error of the integral was 0.05 "
+        "to 0.5 of the sd; no committed script repeats it, and coverage is reported on the same suite",
+    )
+    typical_error: float = number(
+        0.35,
+        unit="of the sd of the models' integral",
+        decides="the error of the models when they are weighted against the check points",
+        evidence="measured",
+        because="docs/adaptive.md, section 4: over 18 problems of the public suite the ratio was 0.16 to 1.4, but 5.5 "
+        "and 6.4 for rings and thin tails; no committed script repeats it",
+    )
+    contradiction: float = number(
+        2.0,
+        unit="standard errors of the check points",
+        decides="the distance of the check points' estimate above which the variance of the models is raised",
+        evidence="measured",
+        because="docs/adaptive.md, section 4: over 158 runs on 21 problems errors were a tenth larger with one in "
+        "place of two; no committed script repeats it",
+    )
+    useful_share: float = number(
+        0.5,
+        unit="of the models' integral",
+        decides="the error above which check points do not excuse the models, or models count as useless",
+        evidence="chosen",
+        because="of 40 points two that fall on an unknown mode have a mean 1.2 errors away: no chance, but a mode",
+    )
+    shared_error: float = number(
+        0.25,
+        unit="of the sd of the residuals",
+        decides="the least error of the models' integral",
+        evidence="chosen",
+        because="residuals of opposite sign partly cancel in the integral",
+    )
+    max_overconfidence: float = number(
+        3.0,
+        unit="rms error over predictive sd",
+        decides="the ratio above which errors that no check point has met are not raised any further",
+        evidence="chosen",
+        because="an error that large is met by every check point, and is in the spread of the residuals",
+    )
+    max_standard_error: float = number(
+        1e6,
+        unit="predictive sds",
+        decides="the size at which a single error is counted at most",
+        evidence="guard",
+        because="no square overflows",
+    )
+    unknown_sd: float = number(
+        10.0,
+        unit="nats",
+        decides="the uncertainty of a surrogate that has no mass where the draws are",
+        evidence="guard",
+        because="e¹⁰ is far more than any error bar that is of use",
+    )
+    # what the check points say
+    min_points: int = number(
+        8,
+        unit="check points",
+        decides="how many check points are needed before they count",
+        evidence="chosen",
+        because="the standard error of n points is known to 1/√(2(n − 1)), a quarter at n = 8",
+    )
+    enough_points: int = number(
+        16,
+        unit="check points",
+        decides="how many check points may end a run, or replace the models",
+        evidence="chosen",
+        because="the standard error of n points is known to 1/√(2(n − 1)), a fifth at n = 16",
+    )
+    even_share: float = number(
+        0.2,
+        unit="effective sample size over check points",
+        decides="the share below which the standard error of the check points is not believed alone",
+        evidence="chosen",
+        because="fewer effective points than that are the few largest weights",
+    )
+    scarce_nats: float = number(
+        3.0,
+        unit="nats times effective points",
+        decides="what is added to the error bar where the effective share is zero, over the effective points",
+        evidence="chosen",
+        because="as in the rule of three: what n points have not met may be 3/n with a chance of 5 %",
+    )
+    distance_share: float = number(
+        0.5,
+        unit="of the nats between models and check points",
+        decides="how much of their distance is added to the error bar",
+        evidence="chosen",
+        because="an sd of half the distance holds both estimates within two sds of either",
+    )
+    free_distance: float = number(
+        1.0,
+        unit="nats",
+        decides="how much of their distance the standard error already holds",
+        evidence="chosen",
+        because="a standard error of Z describes log Z as long as it is below Z itself",
+    )
+    # arithmetic
+    unit_shift: float = number(
+        50.0,
+        unit="nats",
+        decides="how far the models may be below the check points before the unit becomes that of the check points",
+        evidence="guard",
+        because="a ratio of e⁵⁰ leaves no digit of the smaller in a sum, and its square does not overflow",
+    )
+    max_log_ratio: float = number(
+        100.0,
+        unit="nats",
+        decides="the largest log of a ratio that is exponentiated",
+        evidence="guard",
+        because="a model that far off is of no use, and no fourth power overflows",
+    )
+    min_integral: float = number(
+        1e-3,
+        unit="of the models' integral",
+        decides="the least value of an estimate",
+        evidence="guard",
+        because="a correction to below nothing says only that the models are of no use, and a log needs a number",
+    )
+    min_variance: float = number(
+        1e-300,
+        unit="of the models' integral, squared",
+        decides="the least variance of the models' integral",
+        evidence="guard",
+        because="models and points may have met zero likelihood only, and a log needs a number",
+    )
+    # the tail of weights
+    max_tail: float = number(
+        0.7,
+        unit="Pareto k",
+        decides="the shape above which a mean of weights and its standard error are not believed",
+        evidence="reference",
+        because="Vehtari et al. (2024), Pareto smoothed importance sampling",
+    )
+    tail_share: float = number(
+        0.2,
+        unit="of the weights",
+        decides="how many of the weights the tail has at most",
+        evidence="reference",
+        because="Vehtari et al. (2024): M = min(N/5, 3√N)",
+    )
+    tail_root: float = number(
+        3.0,
+        unit="of √N weights",
+        decides="how many of the weights the tail has at most, for many of them",
+        evidence="reference",
+        because="Vehtari et al. (2024): M = min(N/5, 3√N)",
+    )
+    min_tail: int = number(
+        5,
+        unit="weights",
+        decides="how many weights a tail needs, so that 25 weights are needed in all",
+        evidence="reference",
+        because="Vehtari et al. (2024): no tail of fewer than five weights is fitted",
+    )
+    tail_quantile: float = number(
+        0.25,
+        unit="quantile of the excesses",
+        decides="where the grid of the fit is centred",
+        evidence="reference",
+        because="Zhang & Stephens (2009): the first quartile",
+    )
+    tail_grid: int = number(
+        30,
+        unit="grid points, beside √M",
+        decides="how finely the profile likelihood is integrated",
+        evidence="reference",
+        because="Vehtari et al. (2024): 30 + √M grid points, in place of 20 + √M of Zhang & Stephens (2009)",
+    )
+    tail_grid_scale: float = number(
+        3.0,
+        unit="of the first quartile",
+        decides="the scale of the grid of the fit",
+        evidence="reference",
+        because="Zhang & Stephens (2009)",
+    )
+    tail_prior: float = number(
+        10.0,
+        unit="weights",
+        decides="how strongly k is pulled to its prior mean",
+        evidence="reference",
+        because="Vehtari et al. (2024): a weak prior worth ten observations",
+    )
+    tail_prior_mean: float = number(
+        0.5,
+        unit="Pareto k",
+        decides="to what k is pulled",
+        evidence="reference",
+        because="Vehtari et al. (2024)",
+    )
+    exponential_tail: float = number(
+        1e-8,
+        unit="Pareto k",
+        decides="the shape below which the tail is that of an exponential",
+        evidence="guard",
+        because="(x⁻ᵏ − 1)/k is −log x there, and k = 0 would divide by zero",
+    )
 
 
 # -- algorithm.py, policy.py: what to do next --------------------------------------------------------------------------

@@ -1,12 +1,13 @@
-"""Border: how far ℓ > 0 reaches, learnt from which points have zero likelihood.
+"""The border of the part of the prior where ℓ > 0, learnt from the points where the likelihood is zero.
 
-The feasible part is where a function g is positive, g ~ GP(0, k),
+A point is feasible where a function g is positive, g ~ GP(0, k),
 
     k(y, y') = a² [1 + y·y'/l² + exp(−½ |y − y'|²/l²)]
 
-so that a border which is nearly flat, as most constraints are over the width of a posterior, is known between the
-points it was met at as well. Its posterior, given the signs at those points, is a Gaussian N(m, v) by expectation
-propagation (Minka, 2001; Rasmussen & Williams, 2006, section 3.6), all points at once, each step damped.
+Most borders are nearly flat over the width of a posterior. The linear part of k extends a flat border between and
+beyond the points that show it. The posterior of g, given its signs at the points, is approximated by a Gaussian N(m, v)
+with expectation propagation (Minka, 2001; Rasmussen & Williams, 2006, section 3.6). All sites are updated at once, and
+each update is damped.
 """
 
 from __future__ import annotations
@@ -24,17 +25,23 @@ from wsabi._core.types import Array
 
 __all__ = ["Border", "fit_border"]
 
-SCALE = 30.0  # a, over the unit in which Φ(g) goes from zero to one: signs are told without error, so it is large
-MOST = 100  # points on each side, the nearest to the other: what lies behind them tells little more, for its cube
-LENGTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of l, in sds of q, the first time; then a step up and down
-STEP = 1.5
-# Where the nearest point of all has zero likelihood, and is less than half as far as the nearest of the others, so has
-# the place: g, which has not seen the points far from the border, may not know it.
+# a, the prior sd of g, in units of the width over which Φ(g) goes from zero to one. The signs have no error, so it is
+# large.
+SCALE = 30.0
+# Largest number of points on each side, the nearest to the other side. Points behind them add little, and the cost
+# grows with the cube of the number.
+MOST = 100
+LENGTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # values of l, in sds of q, that are tried the first time
+STEP = 1.5  # factor by which l is changed up and down when it is learnt again
+# A place whose nearest infeasible point is less than this times as far away as its nearest feasible point counts as
+# infeasible. g knows only the points near the border, so it may be wrong there.
 NEARER = 0.5
-FAR = 100.0  # sds of q: what lies further out is taken to lie there, a safe size for numbers
-STEPS, DAMPING, STILL = 30, 0.7, 0.05  # of expectation propagation: at most 30, or until no site changes by a twentieth
-# g > 0 for sure leaves half of a Gaussian. The Gaussian of the same mean and variance has Φ(−√(2/(π − 2))) = 0.09 of
-# its mass on the wrong side, so chances below that are none.
+FAR = 100.0  # sds of q: points that are further out are moved to this distance, so that no number becomes too large
+STEPS = 30  # largest number of updates of expectation propagation
+DAMPING = 0.7  # share of each update that is made
+STILL = 0.05  # relative change of every site below which the updates end
+# If g > 0 is certain, half of a Gaussian is left. The Gaussian of the same mean and variance has Φ(−√(2/(π − 2))) =
+# 0.09 of its mass on the wrong side, so a probability below that counts as zero.
 WRONG_SIDE = float(ndtr(-math.sqrt(2.0 / (math.pi - 2.0))))
 
 
@@ -60,7 +67,7 @@ class _Sign:
     log_evidence: float
 
     def chance(self, P: Array) -> Array:
-        """Probability (M,) that g > 0 at P (M, D): one and zero where the signs leave no uncertainty."""
+        """Probability (M,) that g > 0 at P (M, D). It is one or zero where the signs leave no uncertainty."""
         k = _kernel(P, self.Y, self.length)
         V = solve_lower(self.L, (k * self.roots).T)
         prior = SCALE**2 * (2.0 + np.square(P).sum(axis=1) / self.length**2)
@@ -71,7 +78,7 @@ class _Sign:
 
 @dataclass(frozen=True)
 class Border:
-    """What is known of where ℓ > 0: the sign of g, and all points of either kind, (N, D) and (M, D)."""
+    """The part where ℓ > 0 by the sign of g, and all feasible and infeasible points, (N, D) and (M, D)."""
 
     sign: _Sign
     feasible: Array
@@ -96,7 +103,7 @@ class Border:
 
 
 def _drawn_in(Y: Array) -> Array:
-    """Y (N, D) with those further out than FAR drawn in to it."""
+    """Y (N, D), with points further out than FAR moved to that distance."""
     radius = np.sqrt(np.square(Y).sum(axis=1, keepdims=True))
     return np.asarray(Y * np.minimum(1.0, FAR / np.maximum(radius, FAR)))
 
@@ -120,14 +127,15 @@ def _tilted(signs: Array, mean: Array, variance: Array) -> tuple[Array, Array, A
 def _propagated(Y: Array, signs: Array, length: float) -> _Sign:
     """g for signs ±1 (N,) at Y (N, D), with l given."""
     K = _kernel(Y, Y, length)
-    precision, shift = np.full(len(Y), 1e-6), np.zeros(len(Y))  # of the sites N(g; shift/precision, 1/precision)
+    # The sites are N(g; shift/precision, 1/precision).
+    precision, shift = np.full(len(Y), 1e-6), np.zeros(len(Y))
     L, roots = _site_factor(K, precision)
     log_evidence = -math.inf
     for _ in range(STEPS):
         V = solve_lower(L, roots[:, None] * K)
         variance = np.diag(K) - np.square(V).sum(axis=0)
         mean = K @ shift - V.T @ (V @ shift)
-        # What the others say of each: its own site taken out.
+        # The cavity of each point: the posterior without its own site.
         rest = np.maximum(1.0 / variance - precision, 1e-10)
         rest_shift = mean / variance - shift
         log_mass, tilted_mean, tilted_variance = _tilted(signs, rest_shift / rest, 1.0 / rest)
@@ -158,9 +166,10 @@ def _site_factor(K: Array, precision: Array) -> tuple[Array, Array]:
 
 
 def fit_border(feasible: Array, blocked: Array, length: float | None = None, *, learn: bool = True) -> Border:
-    """The border between points where ℓ > 0, (N, D), and points where ℓ = 0, (M, D), in sds of q; none of them empty.
+    """The border between points where ℓ > 0, (N, D), and points where ℓ = 0, (M, D), in sds of q. Neither may be empty.
 
-    l is the one of largest evidence near ``length``, or among all of LENGTHS; without ``learn`` it is kept.
+    l has the largest evidence among ``length`` and its neighbours, or among all of LENGTHS if no length is given.
+    Without ``learn`` a given length is kept.
 
     Raises
     ------

@@ -14,8 +14,8 @@ from scipy.special import ndtr
 
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
-from wsabi.adaptive.check.combine import MAX_TAIL, MIN_POINTS
 from wsabi.adaptive.state import State
+from wsabi.adaptive.tuning import TUNING
 from wsabi.gp.fit import LOG_BOUND
 from wsabi.likelihood import likelihood_hint
 from wsabi.posterior.weighted import WeightedSamples
@@ -69,7 +69,7 @@ def remarks_on_adaptive(
     names : of the D parameters.
     """
     remarks = _on_values(log_l, noise, state.measure.dim) + _on_numbers(state, estimate)
-    remarks += _on_searches(state) + _on_modes_left(state) + _on_feasibility(state)
+    remarks += _on_searches(state) + _on_modes_left(state) + _on_declared(state, names) + _on_feasibility(state)
     return remarks + _on_edges(state, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
 
 
@@ -190,6 +190,26 @@ def _on_modes_left(state: State) -> Remarks:
     return Remarks(tuple(warnings))
 
 
+def _on_declared(state: State, names: Sequence[str]) -> Remarks:
+    """Exchanges that the user has declared and that the evaluations did not prove."""
+    images, known, warnings = state.images, state.known, []
+    for symmetry in images.candidates.declared:
+        what = symmetry.described(names)
+        if symmetry in known.refuted:
+            off = images.differences.get(symmetry, math.inf)
+            warnings.append(
+                f"Settings(exchangeable=) declares that {what} changes nothing, but the log-likelihood was seen to "
+                f"change by {off:.2g} nats: the declaration is wrong, or the likelihood noisy. It is not used, and "
+                "log Z does not rest on it. Correct or remove it."
+            )
+        elif symmetry not in [*known.group, *known.beyond]:
+            warnings.append(
+                f"Settings(exchangeable=) declares that {what} changes nothing, but the evaluations ended before that "
+                "was proved. It is not used, and modes may be missing from log Z. Use a larger budget."
+            )
+    return Remarks(tuple(warnings))
+
+
 def _on_feasibility(state: State) -> Remarks:
     warnings, notes, data = [], [], state.data
     if data.n_infeasible:
@@ -234,7 +254,7 @@ def _on_edges(state: State, names: Sequence[str]) -> Remarks:
 
 def _on_check(estimate: Estimate) -> Remarks:
     certificate = estimate.certificate
-    if certificate is None or certificate.n_points < MIN_POINTS:
+    if certificate is None or certificate.n_points < TUNING.check.min_points:
         n = 0 if certificate is None else certificate.n_points
         seen = f"Only {n} independent check points were" if n else "No independent check points were"
         return Remarks(
@@ -252,10 +272,10 @@ def _on_check(estimate: Estimate) -> Remarks:
             f"Models and check points differ by {abs(certificate.difference):.1f} standard deviations: the models "
             "missed something. The error bar was widened to hold both. Use a larger budget."
         )
-    if certificate.pareto_k > MAX_TAIL:
+    if certificate.pareto_k > TUNING.check.max_tail:
         warnings.append(
-            f"A few check points dominate (Pareto k = {certificate.pareto_k:.2f}, above {MAX_TAIL}): do not rely on "
-            "the error bar. Use a larger budget."
+            f"A few check points dominate (Pareto k = {certificate.pareto_k:.2f}, above {TUNING.check.max_tail}): do "
+            "not rely on the error bar. Use a larger budget."
         )
     elif certificate.effective_sample_size < 0.1 * certificate.n_points:
         warnings.append(

@@ -15,6 +15,7 @@ from wsabi.adaptive.purposes import SearchPoint
 from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.searches import climbed, wanted_climb
 from wsabi.adaptive.state import Problem, State
+from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.ledger import Action, Observation
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
@@ -41,8 +42,8 @@ class AdaptiveStrategy:
 
     def __init__(self, chart: Chart, settings: Settings, streams: Streams, budget: int) -> None:
         self.chart = chart
-        kinds = tuple([0] * chart.dim if chart.kinds is None else chart.kinds)
-        problem = Problem(chart.measure, settings, kinds, streams)
+        candidates = Candidates.of(chart, settings.exchangeable)
+        problem = Problem(chart.measure, settings, candidates, streams)
         self.state: State = initial(problem, budget, streams.stream())
 
     @property

@@ -1,6 +1,8 @@
-"""Cross-fitting: a surrogate without one check points is the one that has never seen it."""
+"""Cross-fitting: a surrogate without one check point is the one that has never seen it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +12,6 @@ from found_by_hand import a_fitted_explorer, known_with
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.models import Models
 from wsabi.adaptive.search.explorer import Explorer
-from wsabi.adaptive.surrogate import model as log_surrogate
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.adaptive.tuning import TUNING, tuned
@@ -18,9 +19,10 @@ from wsabi.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_jitter() -> Iterator[None]:
     """It follows the mean diagonal of what is factored at once, and would differ with what is left out."""
-    monkeypatch.setattr(log_surrogate, "JITTER", 0.0)
+    with tuned("surrogate", jitter=0.0):
+        yield
 
 
 TURN = Symmetry((2, 0, 1), (1, -1, 1))  # not its own inverse
@@ -48,13 +50,13 @@ def a_region_and_its_image() -> Models:
     return Models.of(known, Settings(), X, smooth(X), np.random.default_rng(2))
 
 
-def fresh(dim: int, n: int = 6) -> np.ndarray:
+def check_points(dim: int, n: int = 6) -> np.ndarray:
     return np.random.default_rng(3).standard_normal((n, dim))
 
 
 def test_without_each_is_what_surrogates_say_that_never_had_it() -> None:
     """And the last row is what they say who had all."""
-    regions, X = two_models(), fresh(2)
+    regions, X = two_models(), check_points(2)
     places = np.concatenate([np.random.default_rng(4).standard_normal((20, 2)), X])
     rows = CrossFit.of(regions, X, smooth(X), len(X)).without_each(places)
     assert rows.shape == (len(X) + 1, len(places))
@@ -66,7 +68,7 @@ def test_without_each_is_what_surrogates_say_that_never_had_it() -> None:
 
 
 def test_an_image_goes_with_the_point_that_it_is_an_image_of() -> None:
-    regions, X = a_region_and_its_image(), fresh(3)
+    regions, X = a_region_and_its_image(), check_points(3)
     both, twice = np.concatenate([X, TURN.image(X)]), np.tile(smooth(X), 2)
     places = np.random.default_rng(4).standard_normal((20, 3))
     rows = CrossFit.of(regions, both, twice, len(X)).without_each(places)
@@ -78,7 +80,7 @@ def test_an_image_goes_with_the_point_that_it_is_an_image_of() -> None:
 
 def test_what_was_fitted_to_the_training_data_stays_as_it_was() -> None:
     """Points far above, far away or of zero likelihood change neither q, θ, nor what the best value is."""
-    regions, X = two_models(), fresh(2)
+    regions, X = two_models(), check_points(2)
     X[0], log_l = 300.0, smooth(X)
     log_l[1], log_l[2] = log_l[1] + 50.0, -np.inf
     before = [part.explorer.surrogate for part in regions.parts]
@@ -96,14 +98,14 @@ def test_what_was_fitted_to_the_training_data_stays_as_it_was() -> None:
 
 
 def test_no_more_than_so_many_and_the_first_ones() -> None:
-    regions, X = two_models(), fresh(2)
+    regions, X = two_models(), check_points(2)
     with tuned("search", max_data=4):
         assert_array_equal(CrossFit.of(regions, X, smooth(X), len(X)).owners[0], [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("told", [False, True])
 def test_standard_errors_are_those_of_surrogates_that_never_had_the_point(told: bool) -> None:
-    regions, X = two_models(), fresh(2)
+    regions, X = two_models(), check_points(2)
     log_l = smooth(X)
     log_l[2] = -np.inf
     crossfit = CrossFit.of(regions, X, log_l, len(X)) if told else CrossFit.without_any(regions, len(X))
@@ -119,7 +121,7 @@ def test_standard_errors_are_those_of_surrogates_that_never_had_the_point(told: 
         assert_allclose(z[j], error / np.sqrt(variance[0] + TUNING.search.resolution**2), rtol=1e-6)
 
 
-def test_without_fresh_points_there_is_nothing_to_add() -> None:
+def test_without_check_points_there_is_nothing_to_add() -> None:
     regions = two_models()
     nothing = np.empty((0, 2))
     crossfit = CrossFit.of(regions, nothing, np.empty(0), 1)

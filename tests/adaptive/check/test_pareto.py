@@ -73,7 +73,7 @@ def test_smoothed_weights_keep_their_order_their_bulk_and_their_largest() -> Non
     rng = np.random.default_rng(0)
     log_w = np.log(np.expm1(-0.3 * np.log1p(-rng.uniform(size=4000))) / 0.3 + 1e-3)
     smooth = smoothed(log_w)
-    assert np.all(np.diff(smooth[np.argsort(log_w)]) >= 0.0)  # the very largest may be the same
+    assert np.all(np.diff(smooth[np.argsort(log_w)]) >= 0.0)  # those held to the largest are equal
     changed = smooth != log_w
     assert 0 < changed.sum() <= 190
     assert np.max(smooth) <= np.max(log_w)

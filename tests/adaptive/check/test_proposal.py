@@ -12,10 +12,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from found_by_hand import a_fitted_explorer, known_with
-from wsabi.adaptive.check.proposal import BROAD_SHARE, PRIOR_SHARE, UNCERTAINTY_SHARE, Proposal, log_mixture
+from wsabi.adaptive.check.proposal import Proposal, log_mixture
 from wsabi.adaptive.models import Models
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.surrogate.students import DEGREES, Students
+from wsabi.adaptive.surrogate.students import Students
+from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Gaussian
 from wsabi.settings import Settings
 
@@ -56,16 +57,17 @@ def real_proposal(dim: int) -> Proposal:
 
 @pytest.mark.parametrize("dim", [1, 3])
 def test_density_is_the_mixture_it_says(dim: int) -> None:
-    """PRIOR_SHARE π + the rest Σ_k w_k (BROAD_SHARE t_ν + UNCERTAINTY_SHARE d_k + what is left s_k), term by term."""
+    """prior_share π + the rest Σ_k w_k (broad_share t_ν + uncertainty_share d_k + what is left s_k), term by term."""
+    broad_share, uncertainty_share = TUNING.check.broad_share, TUNING.check.uncertainty_share
     X = 2.0 * np.random.default_rng(0).standard_normal((25, dim))
     inside = np.zeros(len(X))
     for weight, part in zip(WEIGHTS, parts_of(dim).parts, strict=True):
-        broad = stats.multivariate_t(part.frame.mean, part.frame.cov, DEGREES).pdf(X)
-        inside += weight * BROAD_SHARE * broad
-        inside += weight * UNCERTAINTY_SHARE * np.exp(part.uncertainty.log_pdf(X))
-        inside += weight * (1.0 - BROAD_SHARE - UNCERTAINTY_SHARE) * np.exp(part.shape.log_pdf(X))
+        broad = stats.multivariate_t(part.frame.mean, part.frame.cov, TUNING.surrogate.degrees).pdf(X)
+        inside += weight * broad_share * broad
+        inside += weight * uncertainty_share * np.exp(part.uncertainty.log_pdf(X))
+        inside += weight * (1.0 - broad_share - uncertainty_share) * np.exp(part.shape.log_pdf(X))
     prior = stats.multivariate_normal(np.zeros(dim)).pdf(X)
-    expected = np.log(PRIOR_SHARE * prior + (1.0 - PRIOR_SHARE) * inside)
+    expected = np.log(TUNING.check.prior_share * prior + (1.0 - TUNING.check.prior_share) * inside)
     assert_allclose(a_proposal(dim).log_pdf(X), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -103,11 +105,11 @@ def test_in_one_dimension_the_draws_pass_a_kolmogorov_smirnov_test(make: Any) ->
 
 
 def test_weights_are_bounded_where_the_prior_is_the_target() -> None:
-    """π/p never exceeds 1/PRIOR_SHARE, wherever it is asked for: nothing outside the regions can surprise by more."""
+    """π/p never exceeds 1/prior_share, wherever it is asked for: nothing outside the regions can surprise by more."""
     proposal = a_proposal(2)
     X = 30.0 * np.random.default_rng(0).standard_normal((500, 2))
     X[0] = 1e4
-    assert np.max(proposal.measure.log_pdf(X) - proposal.log_pdf(X)) <= -math.log(PRIOR_SHARE) + 1e-12
+    assert np.max(proposal.measure.log_pdf(X) - proposal.log_pdf(X)) <= -math.log(TUNING.check.prior_share) + 1e-12
 
 
 # -- the balance heuristic --------------------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from wsabi.adaptive.surrogate.frame import THIN, Frame
+from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.interactions import AxisKernel
-from wsabi.adaptive.surrogate.model import Theta
+from wsabi.adaptive.surrogate.theta import Theta
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 
+THIN = TUNING.surrogate.thin_width
 SLANTED = np.linalg.qr(np.array([[1.0, 0.4, -0.3], [0.2, 1.0, 0.5], [0.7, -0.6, 1.0]]))[0]
 COV = np.array([[2.0, 0.3, -0.1], [0.3, 0.5, 0.2], [-0.1, 0.2, 1.0]])
 DIMS = pytest.mark.parametrize("dim", [1, 2, 5])

@@ -10,8 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from wsabi.adaptive.surrogate import students
-from wsabi.adaptive.surrogate.students import COMPONENTS, DEGREES, Students, fit_students, joined, shape_of
+from wsabi.adaptive.surrogate.students import Students, fit_students, joined, shape_of
+from wsabi.adaptive.tuning import TUNING, tuned
+
+DEGREES = TUNING.surrogate.degrees
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -246,7 +248,7 @@ def test_a_gaussian_target_keeps_the_efficiency_of_one_component(dim: int) -> No
     guess = Students.single(mean, cov)
     shape = shape_of(target, guess, np.random.default_rng(0))
     assert efficiency(shape, target) > 0.75 * efficiency(guess, target)
-    assert len(shape.weights) <= 2 * COMPONENTS
+    assert len(shape.weights) <= 2 * TUNING.surrogate.components
 
 
 def test_shape_is_found_from_a_guess_that_is_off() -> None:
@@ -258,7 +260,7 @@ def test_shape_is_found_from_a_guess_that_is_off() -> None:
     assert efficiency(shape, target) > 0.4
 
 
-def test_the_reaching_part_is_the_shape_of_the_square_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reaching_part_is_the_shape_of_the_square_root() -> None:
     """The square root of a Gaussian has twice its covariance, and with nearly all the draws in one part it shows.
 
     Thousands of effective draws know each covariance to a tenth or so; without the root the ratio would be one.
@@ -267,9 +269,8 @@ def test_the_reaching_part_is_the_shape_of_the_square_root(monkeypatch: pytest.M
     guess = Students.single(np.zeros(2), 0.5 * np.eye(2))
     spreads = []
     for share in (0.001, 0.999):
-        monkeypatch.setattr(students, "REACHING_SHARE", share)
-        monkeypatch.setattr(students, "EVEN", 1.0)  # never even enough to stop: each part is fitted
-        X = shape_of(target, guess, np.random.default_rng(0)).sample(20_000, np.random.default_rng(1))
+        with tuned("surrogate", reaching_share=share, even_share=1.0):  # never even enough to stop: both are fitted
+            X = shape_of(target, guess, np.random.default_rng(0)).sample(20_000, np.random.default_rng(1))
         spreads.append(float(np.trace(np.cov(X.T))))
     assert 1.5 < spreads[1] / spreads[0] < 2.7
 

@@ -1,4 +1,4 @@
-"""Mirrors read off two regions, halves of what is reversed, and descriptions: over all signed permutations."""
+"""Symmetries that connect two regions, and their descriptions: over all signed permutations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.symmetry.group import ALIKE, Symmetry, _halves, close_to, connecting, group_of, suggested_by
+from wsabi.adaptive.symmetry.group import Symmetry, connecting, group_of
+from wsabi.adaptive.tuning import TUNING
 
 Kinds = tuple[int, ...]
+MATCH = TUNING.symmetry.match
 
 
 @st.composite
-def mirrors_within(draw: st.DrawFn, kinds: Kinds) -> Symmetry:
+def symmetries_within(draw: st.DrawFn, kinds: Kinds) -> Symmetry:
     """Any signed permutation that exchanges parameters of one kind only, but for the identity."""
     order = list(range(len(kinds)))
     for kind in set(kinds):
@@ -36,7 +38,7 @@ def worlds(draw: st.DrawFn) -> tuple[Kinds, Frame, Symmetry, Symmetry]:
     dim = draw(st.integers(1, 6))
     kinds = tuple(draw(st.lists(st.integers(0, 2), min_size=dim, max_size=dim)))
     frame = a_frame(dim, draw(st.integers(0, 2**16)), spacing=draw(st.sampled_from([0.3, 1.0, 30.0])))
-    return kinds, frame, draw(mirrors_within(kinds)), draw(mirrors_within(kinds))
+    return kinds, frame, draw(symmetries_within(kinds)), draw(symmetries_within(kinds))
 
 
 def a_frame(dim: int, seed: int, spacing: float) -> Frame:
@@ -53,7 +55,7 @@ def a_frame(dim: int, seed: int, spacing: float) -> Frame:
 
 
 @given(worlds())
-def test_the_mirror_that_made_an_image_is_recovered(world: tuple[Kinds, Frame, Symmetry, Symmetry]) -> None:
+def test_the_symmetry_that_made_an_image_is_recovered(world: tuple[Kinds, Frame, Symmetry, Symmetry]) -> None:
     """Means of distinct size leave no other match; its signs are those of the means. Backwards it is the inverse."""
     kinds, frame, symmetry, _ = world
     assert connecting(frame, symmetry.image_of(frame), kinds) == symmetry
@@ -89,19 +91,19 @@ def test_regions_known_from_other_data_are_connected_too(
 
 @given(worlds())
 def test_regions_that_differ_are_not_connected(world: tuple[Kinds, Frame, Symmetry, Symmetry]) -> None:
-    """One mean too far out, one width too large, each by more than ALIKE: whatever the match, one axis has none."""
+    """One mean too far out, one width too large, each by more than MATCH: whatever the match, one axis has none."""
     kinds, frame, symmetry, _ = world
     image = symmetry.image_of(frame)
     farthest = int(np.argmax(np.abs(image.mean)))
     moved = image.mean.copy()
-    moved[farthest] *= 1.0 + 1.01 * ALIKE * np.sqrt(2.0) / np.abs(moved[farthest])  # in widths of the two together
+    moved[farthest] *= 1.0 + 1.01 * MATCH * np.sqrt(2.0) / np.abs(moved[farthest])  # in widths of the two together
     assert connecting(frame, Frame(moved, image.axes, image.widths), kinds) is None
     wider = np.ones(len(kinds))
-    wider[farthest] = np.exp(1.01 * ALIKE)
+    wider[farthest] = np.exp(1.01 * MATCH)
     assert connecting(frame, Frame.of(image.mean, image.cov * np.outer(wider, wider)), kinds) is None
 
 
-def test_no_mirror_connects_a_region_with_itself() -> None:
+def test_no_symmetry_connects_a_region_with_itself() -> None:
     frame = a_frame(3, 0, 1.0)
     assert connecting(frame, frame, (0, 0, 0)) is None
 
@@ -150,60 +152,10 @@ def test_where_a_mean_is_zero_its_correlations_decide(
         assert connecting(aside, shifted, (0, 0, 0)) == expected
 
 
-# -- halves -----------------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(2, 6), st.integers(0, 2**16))
-def test_halves_are_the_first_of_two_components(half: int, seed: int) -> None:
-    """Each of half the axes, no two the same, and the rest in the same layout: stretch by stretch it comes after."""
-    axes = sorted(np.random.default_rng(seed).choice(20, 2 * half, replace=False).tolist())
-    halves, n_lengths = _halves(axes), []
-    assert len({tuple(part) for part in halves}) == len(halves) == 2 ** (half - 1)  # the ways to cut it in stretches
-    for part in halves:
-        rest = [d for d in axes if d not in part]
-        assert len(part) == len(set(part)) == len(rest) == half
-        assert set(part) <= set(axes)
-        # The kth parameter of the one lies as far before the kth of the other as its stretch is long.
-        ahead = [axes.index(b) - axes.index(a) for a, b in zip(part, rest, strict=True)]
-        assert min(ahead) > 0
-        at, lengths = 0, []
-        while at < half:
-            assert set(ahead[at : at + ahead[at]]) == {ahead[at]}
-            lengths.append(ahead[at])
-            at += ahead[at]
-        assert sum(lengths) == half
-        n_lengths.append(len(set(lengths)))
-    assert halves[0] == axes[:half]
-    assert n_lengths == sorted(n_lengths)  # stretches of equal length come first
-
-
-def test_halves_of_a_network_of_two_units() -> None:
-    """Weights of either unit, then their offsets; all in a row; by turns: equal stretches first."""
-    assert _halves(range(4)) == [[0, 1], [0, 2]]
-    assert _halves(range(6)) == [[0, 1, 2], [0, 2, 4], [0, 2, 3], [0, 1, 4]]
-    assert _halves([3, 5, 6, 9]) == [[3, 5], [3, 6]]
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 13, 14])
-def test_there_are_no_halves_of_an_odd_number_nor_too_many(n: int) -> None:
-    """Of two axes the parts are the axes themselves, which come anyway; beyond twelve there are too many ways."""
-    assert _halves(range(n)) == []
-
-
-@given(worlds())
-def test_what_a_symmetry_suggests_is_a_mirror(world: tuple[Kinds, Frame, Symmetry, Symmetry]) -> None:
-    """Whatever the symmetry, cycles among them: signed permutations of as many parameters, never the identity."""
-    kinds, _, symmetry, _ = world
-    for other in [*suggested_by(symmetry), *close_to(symmetry)]:
-        assert sorted(other.order) == list(range(len(kinds)))
-        assert set(other.signs) <= {-1, 1}
-        assert other != Symmetry.of(len(kinds))
-
-
 # -- in words ---------------------------------------------------------------------------------------------------------
 
 
-def mirror_from(text: str, names: list[str]) -> Symmetry:
+def symmetry_from(text: str, names: list[str]) -> Symmetry:
     """The symmetry that a description speaks of: "a -> -b" makes b of a, reversed."""
     order, signs = list(range(len(names))), [1] * len(names)
 
@@ -229,7 +181,7 @@ def test_a_description_says_all_there_is(world: tuple[Kinds, Frame, Symmetry, Sy
     kinds, _, symmetry, _ = world
     names = list("ABCDEF"[: len(kinds)])  # none of which is in "reversed"
     text = symmetry.described(names)
-    assert mirror_from(text, names) == symmetry
+    assert symmetry_from(text, names) == symmetry
     still = [d for d, other in enumerate(symmetry.order) if d == other and symmetry.signs[d] > 0]
     assert not any(names[d] in text for d in still)
 

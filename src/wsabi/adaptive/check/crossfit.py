@@ -1,15 +1,16 @@
-"""Cross-fitting: the check points serve the surrogates as data, and check them all the same.
+"""Cross-fitting: the check points are data of the surrogates, and still check them.
 
-A surrogate that has been told a check point is no control variate for it: it knows the answer. The surrogate without
-that one point is, and has the other check points as data. With M₋j the surrogate without check points u_j, and I₋j its
-integral,
+A surrogate that has a check point among its data interpolates it, and cannot be checked by it. The surrogate without
+that one point can be checked by it, and has all other check points as data. With M₋j the surrogate without the check
+point u_j, and I₋j its integral,
 
     Z = E[I₋j + (ℓπ − M₋j)(u_j)/p(u_j)]
 
-for every j, since M₋j follows from the training data and from draws that are independent of u_j; so the mean over j is
-as unbiased as with one M that has seen none of them, and M₋j is the better one (Chernozhukov et al., 2018, for the
-name). What M₋j is made of beside data (q, θ, the highest value, which data count as noisy) is that of the training data
-alone, but for a relative jitter of 1e-11.
+for every j, because M₋j depends on the training data and on the other check points only. If the check points are
+independent given the training data, the mean over j is as unbiased as with one M that has seen none of them, and M₋j is
+the better model (Chernozhukov et al., 2018). q, θ, the highest value and the noise of M₋j are those of the training
+data alone, up to the jitter of the kernel matrix. The assumption holds for the places of the check points. It does not
+hold exactly for their number: the error bar, which they determine, decides when the run searches again or ends.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["CrossFit"]
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Models whose surrogates have the n check points among their data, and the same without any one of them.
+    """Models whose surrogates have the n check points as data, and the same regions without any one of the points.
 
     Attributes
     ----------
     regions : with the check points.
-    owners : for each region, which check points each of the last data of its surrogate is, or is an image of.
+    owners : for each region, the numbers of the check points that the last data of its surrogate are, or are images of.
     n : number of check points.
     """
 
@@ -43,12 +44,12 @@ class CrossFit:
 
     @classmethod
     def without_any(cls, regions: Models, n: int) -> CrossFit:
-        """Surrogates of which none has any of the n check points."""
+        """Models whose surrogates have none of the n check points."""
         return cls(regions, [np.empty(0, dtype=np.intp)] * len(regions.parts), n)
 
     @classmethod
     def of(cls, regions: Models, X: Array, log_l: Array, n: int) -> CrossFit:
-        """With X (M, D), log ℓ (M,): the n check points, and then all of them again for every symmetry image."""
+        """Models that are given X (M, D), log ℓ (M,): the n check points, followed by all of their symmetry images."""
         explorers, owners = {}, {}
         for part in regions.parts:
             if part.symmetry is None:
@@ -72,7 +73,7 @@ class CrossFit:
         return z
 
     def without_each(self, X: Array) -> Array:
-        """log M₋j, and log M with all of them last, (n + 1, M), at X (M, D)."""
+        """log M₋j for every j, and in the last row log M with all check points, (n + 1, M), at X (M, D)."""
         log_l = np.empty((self.n + 1, len(X)))
         for part, owners, mine in zip(self.regions.parts, self.owners, self.regions.shares(X), strict=True):
             if len(mine):

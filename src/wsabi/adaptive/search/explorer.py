@@ -16,15 +16,9 @@ import numpy as np
 
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.surrogate.frame import Frame
-from wsabi.adaptive.surrogate.interactions import LEAST_DIMENSION
-from wsabi.adaptive.surrogate.model import (
-    MANY_DIMENSIONS,
-    STEPS,
-    LogSurrogate,
-    Trend,
-    fit_log_surrogate,
-    n_coefficients,
-)
+from wsabi.adaptive.surrogate.learning import fit_log_surrogate
+from wsabi.adaptive.surrogate.model import LogSurrogate, Trend
+from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.gp.feasibility import Border, fit_border
@@ -37,7 +31,7 @@ def max_data(dim: int, least: int | None = None) -> int:
     """Largest number of points in a surrogate in ``dim`` dimensions; ``least`` is the usual one unless given."""
     least = int(TUNING.search.max_data) if least is None else least
     enough = int(TUNING.search.data_per_coefficient * n_coefficients(dim))
-    return least if dim <= MANY_DIMENSIONS else max(least, enough)
+    return least if dim <= TUNING.surrogate.many_dimensions else max(least, enough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +104,7 @@ class Explorer:
         *,
         learn: bool = False,
         limit: int | None = None,
-        steps: int = STEPS,
+        steps: int | None = None,
         n_interactions: int = 1,
     ) -> Explorer:
         """The same q with a surrogate of log ℓ (N,) at X (N, D), in coordinates of q; θ is learnt or kept.
@@ -183,7 +177,11 @@ class Explorer:
 
     def _turn(self, temperature: float) -> Array | None:
         """Axes of the interactions, (D, D); None for a hot search, which asks for a direction and needs none."""
-        return self.frame.turn if temperature == 1.0 and self.measure.dim >= LEAST_DIMENSION else None
+        return (
+            self.frame.turn
+            if temperature == 1.0 and self.measure.dim >= TUNING.surrogate.min_interaction_dimension
+            else None
+        )
 
     def _relevant(self, Y: Array, log_p: Array, limit: int) -> Indices:
         """Indices of the data to model: all near q, and never fewer than 2D + 2.

@@ -10,8 +10,8 @@ import numpy as np
 from wsabi._core.linalg import cholesky, log_det, solve_lower
 from wsabi._core.types import Array
 from wsabi.adaptive.search.explorer import Explorer, max_data
-from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, STEPS, n_coefficients
 from wsabi.adaptive.surrogate.students import truncated
+from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 
@@ -41,7 +41,9 @@ def matched(explorer: Explorer, X: Array, log_l: Array, rng: np.random.Generator
     shift, factor, log_mass, uncertainty = _moments(explorer, numbers.caution, rng)
     if uncertainty > numbers.ignorant:
         shift, factor, log_mass, uncertainty = _moments(explorer, numbers.more_caution * numbers.caution, rng)
-    shift, cov = _trusted(shift, factor, dim, extrapolates=dim <= MANY_DIMENSIONS or uncertainty > numbers.known)
+    shift, cov = _trusted(
+        shift, factor, dim, extrapolates=dim <= TUNING.surrogate.many_dimensions or uncertainty > numbers.known
+    )
     drift = divergence(shift, cholesky(cov))
     surrogate, frame = explorer.fitted_surrogate, explorer.frame.move(shift, cov)
     moved = replace(
@@ -109,7 +111,9 @@ def relearnt(explorer: Explorer, X: Array, log_l: Array, rng: np.random.Generato
     numbers, dim = TUNING.search, explorer.measure.dim
     kernel = int(numbers.last_interactions)
     try:
-        learnt = explorer.fitted(X, log_l, learn=True, steps=2 * STEPS, n_interactions=kernel)
+        learnt = explorer.fitted(
+            X, log_l, learn=True, steps=2 * int(TUNING.surrogate.learning_steps), n_interactions=kernel
+        )
     except NumericalError:
         return explorer
     if learnt.temperature != explorer.temperature:
@@ -207,7 +211,11 @@ def _flattening(log_w: Array, log_f: Array, wanted: float) -> float:
 def _n_draws(dim: int) -> int:
     """Number of importance draws per matching step in ``dim`` dimensions."""
     numbers = TUNING.search
-    return int(numbers.draws if dim <= MANY_DIMENSIONS else numbers.draws_per_coefficient * n_coefficients(dim))
+    return int(
+        numbers.draws
+        if dim <= TUNING.surrogate.many_dimensions
+        else numbers.draws_per_coefficient * n_coefficients(dim)
+    )
 
 
 def student_noise(n: int, dim: int, rng: np.random.Generator) -> Array:

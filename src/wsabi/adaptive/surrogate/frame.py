@@ -1,4 +1,4 @@
-"""Coordinates of a Gaussian q: whitened along its principal axes, and the parameters' own in units of their sds."""
+"""Coordinates of a Gaussian q: y, whitened along its principal axes, and the parameters in units of their sds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import numpy as np
 
 from wsabi._core.linalg import cholesky
 from wsabi._core.types import Array
-from wsabi.adaptive.surrogate.model import Theta
+from wsabi.adaptive.surrogate.theta import Theta
+from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 
 __all__ = ["Frame"]
 
-THIN = 1e-5  # width over the largest, below which its square has lost more than six digits in a covariance
-
 
 @dataclass(frozen=True)
 class Frame:
-    """Coordinates u = mean + axes·(widths ∘ y) in which q is standard normal; the axes are q's principal ones.
+    """Coordinates u = mean + axes·(widths ∘ y) in which q is standard normal, along q's principal axes.
 
-    Where q is long, ℓ has often stopped to depend on something, and changes at another pace than across: the axes in
-    which length-scales differ are those of q.
+    Along a long axis of q, ℓ often no longer depends on some parameter, and changes more slowly than across. So the
+    axes along which the length-scales differ are those of q.
     """
 
     mean: Array
@@ -70,12 +69,13 @@ class Frame:
         """The frame whose standard normal is N(shift, cov) in this one's coordinates.
 
         With cov = LLᵀ and F = axes·widths, the new widths are the singular values of FL, or the square roots of the
-        eigenvalues of FLLᵀFᵀ. Eigenvalues are right to ε of the largest, so widths below √ε of the largest would be
-        round-off; singular values are right to ε of the largest themselves.
+        eigenvalues of FLLᵀFᵀ. The error of an eigenvalue is ε of the largest, so a width below √ε of the largest would
+        be round-off. The error of a singular value is ε of the largest singular value, so thin widths keep their
+        digits.
         """
         factor = self.axes * self.widths
         mean = self.mean + factor @ shift
-        if np.min(self.widths) > THIN * np.max(self.widths):
+        if np.min(self.widths) > TUNING.surrogate.thin_width * np.max(self.widths):
             return Frame.of(mean, factor @ cov @ factor.T)
         axes, widths, _ = np.linalg.svd(factor @ cholesky(cov))
         return Frame(mean, axes[:, ::-1], widths[::-1])
@@ -85,7 +85,7 @@ class Frame:
         return Frame(self.mean, self.axes, math.sqrt(variance) * self.widths)
 
     def seen_from(self, other: Frame) -> tuple[Array, Array]:
-        """b (D,) and B (D, D) with y' = b + By, y' the other frame's coordinates of what is y in this one's."""
+        """b (D,) and B (D, D) with y' = b + By, y' the other frame's coordinates of the point y."""
         return other.whiten(self.mean[None, :])[0], (other.axes / other.widths).T @ (self.axes * self.widths)
 
     @property

@@ -1,14 +1,14 @@
-"""Kernel of functions that are sums of functions of one parameter, of two, and of more, each parameter on a bent axis.
+"""Kernel of sums of functions of one parameter, of two, and of more, with each parameter on a bent axis.
 
     p(u, u') = Π_d (1 + a_d k_d)/(1 + a_d),   k_d = 1/(1 + (v_d − v'_d)²),   v_d = (s_d/h_d) tanh((u_d − c_d)/s_d)
 
-Written out, the product has a term for every set of parameters, weighted by the product of their a_d (the kernel of an
-analysis of variance). A log-likelihood of many parameters is rarely any function of all of them at once: what a general
-smooth kernel has to learn anew in every corner of D dimensions, the terms of few parameters carry over from one corner
-to all. And it often stops to depend on a parameter at one end or at both: a length-scale grown so long that its input
-counts no more, a noise below all others. On an axis that is bent to end there, as the tanh is, that takes no more data
-than its beginning; an s_d of many sds leaves the axis straight. The rational k_d, rather than an exponential one,
-because such functions change at more than one pace.
+Written out, the product has a term for every set of parameters, weighted by the product of their a_d (an ANOVA kernel).
+A log-likelihood of many parameters is rarely a function of all of them at once. A general smooth kernel learns it again
+in every corner of D dimensions; terms of few parameters carry it from one corner to all others.
+
+A log-likelihood often no longer depends on a parameter at one end or at both, as where a noise is far below all others.
+The tanh bends the axis, so that it ends there, and few data describe the plateau. An s_d of many sds leaves the axis
+straight. k_d is rational, not exponential, because such functions change on more than one length-scale.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.tuning import TUNING
 
-__all__ = ["BLOCK", "LEAST_DIMENSION", "SIDES", "AxisKernel", "bent", "interactions"]
+__all__ = ["SIDES", "AxisKernel", "bent", "interactions"]
 
-LEAST_DIMENSION = 3  # in one and two dimensions there are data enough to learn any smooth function
-BLOCK = 1 << 15  # entries worked on at a time: three such blocks fit into a core's own cache
-SIDES = 4  # numbers for each parameter: log h, log a, c, log s
+SIDES = 4  # hyperparameters of each parameter's axis: log h, log a, c, log s
 
 
 def bent(U: Array, sides: Array) -> Array:
@@ -36,13 +35,14 @@ def bent(U: Array, sides: Array) -> Array:
 def interactions(V: Array, W: Array, log_a: Array) -> Array:
     """p(v_m, w_n), (M, N), for bent V (M, D) and W (N, D).
 
-    With q = (v_d − w_d)² a factor is (1 + a + q)/((1 + a)(1 + q)): products of those above and of those below, and one
-    division. D of them stay far from overflow: v is bounded by s/h. BLOCK entries are worked on at a time.
+    With q = (v_d − w_d)² a factor is (1 + a + q)/((1 + a)(1 + q)). Numerators and denominators are multiplied
+    separately and divided once. v is bounded by s/h, so the products do not overflow. The entries are computed in
+    blocks that fit into a cache.
     """
     a = np.exp(log_a)
     left, right = _rows(V), _columns(W)
     p = np.empty((len(V), len(W)))
-    rows = max(1, BLOCK // max(len(W), 1))
+    rows = max(1, TUNING.surrogate.block // max(len(W), 1))
     below, factor = np.empty((rows, len(W))), np.empty((rows, len(W)))
     for start in range(0, len(V), rows):
         above = p[start : start + rows]
@@ -58,10 +58,10 @@ def interactions(V: Array, W: Array, log_a: Array) -> Array:
 
 
 def _rows(V: Array) -> Array:
-    """(1 + v², −2v, 1), (D, M, 3), of v (M, D): times :func:`_columns`, 1 + (v − w)².
+    """(1 + v², −2v, 1), (D, M, 3), of v (M, D). Its product with :func:`_columns` is 1 + (v − w)².
 
-    One product in place of a difference, a square and a sum: half the time. Its round-off is ε(v² + w²), 1e-12 for
-    points a hundred h from the centre.
+    One product takes half the time of a difference, a square and a sum. Its round-off is ε(v² + w²), 1e-12 for points a
+    hundred h from the centre.
     """
     rows = np.ones((V.shape[1], len(V), 3))
     rows[:, :, 0], rows[:, :, 1] = 1.0 + np.square(V.T), -2.0 * V.T
@@ -77,7 +77,7 @@ def _columns(W: Array) -> Array:
 
 @dataclass(frozen=True)
 class AxisKernel:
-    """p among N points, and its slopes.
+    """p among N points, and its gradient.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class AxisKernel:
 
             ∂S/∂log a = a ΣF − a/(1 + a) ΣB,   ∂S/∂q = −E,  E = aF/(1 + q),   ∂S/∂v = −4(v ∘ E1 − Ev)
 
-        and v has the slopes −v by log h, −sech²/h by c, and v − (u − c) sech²/h by log s.
+        The derivatives of v are −v by log h, −sech²/h by c, and v − (u − c) sech²/h by log s.
         """
         B = A * self.p
         total = float(B.sum())
@@ -123,9 +123,9 @@ class AxisKernel:
             np.divide(F, q1, out=F)
             both[:, 1] = v
             ones, moments = (F @ both).T
-            by_v[:, d] = -4.0 * a * (v * ones - moments)
+            by_v[:, d] = -(2.0 * 2.0) * a * (v * ones - moments)
         log_h, _, centre, log_s = self.sides
         x = (self.U - centre) * np.exp(-log_s)
-        flat = np.exp(-log_h) / np.square(np.cosh(np.minimum(np.abs(x), 300.0)))  # sech²/h
+        flat = np.exp(-log_h) / np.square(np.cosh(np.minimum(np.abs(x), TUNING.surrogate.max_bend)))  # sech²/h
         by_s = by_v * (self.V - (self.U - centre) * flat)
         return np.stack([-(by_v * self.V).sum(axis=0), by_a, -(by_v * flat).sum(axis=0), by_s.sum(axis=0)])

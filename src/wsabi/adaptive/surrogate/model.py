@@ -1,10 +1,10 @@
 """GP on log ℓ: a quadratic with Gaussian-distributed coefficients plus a smooth remainder.
 
-A log-likelihood of hundreds of nats is out of reach of any warp of ℓ, but close to a quadratic where it matters. The
-quadratic is part of the kernel (Bayesian linear regression on 1, y, yyᵀ), so what the data leave open about its
-coefficients is part of the predictive variance, and no count of points has to be reached before it can be used. The
-remainder is a squared exponential along q's axes and, from three parameters on, functions of any few parameters on axes
-that may end (:mod:`wsabi.adaptive.surrogate.interactions`).
+A warp of ℓ cannot represent a log-likelihood that varies by hundreds of nats. Where it matters, log ℓ is close to a
+quadratic. The quadratic is part of the kernel (Bayesian linear regression on 1, y, yyᵀ), so the uncertainty of its
+coefficients is part of the predictive variance, and the model can be used with any number of points. The remainder is a
+squared exponential along q's axes and, from three parameters on, a sum of functions of few parameters, on axes that may
+end (:mod:`wsabi.adaptive.surrogate.interactions`). :mod:`wsabi.adaptive.surrogate.learning` learns θ.
 """
 
 from __future__ import annotations
@@ -26,82 +26,16 @@ from wsabi._core.linalg import (
     solve_upper,
 )
 from wsabi._core.types import Array, Indices
-from wsabi.adaptive.surrogate.interactions import BLOCK, SIDES, AxisKernel, bent, interactions
-from wsabi.errors import NumericalError
+from wsabi.adaptive.surrogate.interactions import bent, interactions
+from wsabi.adaptive.surrogate.theta import Theta
+from wsabi.adaptive.tuning import TUNING
 
-__all__ = ["MANY_DIMENSIONS", "STEPS", "LogSurrogate", "Theta", "Trend", "fit_log_surrogate", "n_coefficients"]
-
-# Relative to the mean diagonal of the kernel matrix; see JITTER in _core/linalg. Values of hundreds of nats make that
-# diagonal 1e5 nats² and more, of which 1e-11 is noise of 1e-3 nats; round-off in factoring 1,000 rows is a thirtieth
-# of it.
-JITTER = 1e-11
-STEPS = 20  # of the search for θ, which goes on from where it was left as the data grow
-Side = tuple[float, float, float, float]  # log h, log a, c, log s of one parameter's axis
-OFFSET_SD = 10.0  # prior sd of the constant, in units of the temperature: the data sit at their maximum, near zero
-SLOPE_SD = 3.0  # of the linear coefficients: coordinates are whitened, so a slope is a shift of a few sds of q
-
-# Number of dimensions above which the sizes of the surrogates follow the number of coefficients of a
-# quadratic. Up to 20 dimensions there are at most 231 of them, and the fixed sizes are enough.
-MANY_DIMENSIONS = 20
-
-
-def n_coefficients(dim: int) -> int:
-    """Number of coefficients of a quadratic in ``dim`` dimensions, (D + 1)(D + 2)/2."""
-    return (dim + 1) * (dim + 2) // 2
-
-
-@dataclass(frozen=True)
-class Theta:
-    """What the kernel learns; all but the centres c_d as logarithms.
-
-    Attributes
-    ----------
-    lengths : (D,) log l_d, along the axes of q.
-    sides : (P, 4, D) log h_d, log a_d, c_d and log s_d of the parameters' own axes, for each of P interactions.
-    scales : (2 + P,) log λ, log c, and log σ for each of the interactions.
-    """
-
-    lengths: Array
-    sides: Array
-    scales: Array
-
-    @classmethod
-    def each(cls, dim: int, length: float, sides: Sequence[Side], scale: float) -> Theta:
-        """One number for all l_d, four for all parameters' axes of an interaction, one for the scales."""
-        axes = np.repeat(np.reshape(sides, (len(sides), SIDES, 1)), dim, axis=2)
-        return cls(np.full(dim, length), axes, np.full(2 + len(sides), scale))
-
-    def like(self, vector: Array) -> Theta:
-        """Of the same parts, with the values of ``vector``."""
-        dim, both = self.lengths.size, self.lengths.size + self.sides.size
-        return Theta(vector[:dim], vector[dim:both].reshape(self.sides.shape), vector[both:])
-
-    def with_parts_of(self, other: Theta) -> Theta:
-        """The same with as many interactions as the other has: without its last, or with the other's last."""
-        n = len(other.sides)
-        sides = np.concatenate([self.sides, other.sides[len(self.sides) :]])[:n]
-        scales = np.append(self.scales, other.scales[self.scales.size :])[: 2 + n]
-        return Theta(self.lengths, sides, scales)
-
-    @property
-    def vector(self) -> Array:
-        """All of them in one vector."""
-        return np.concatenate([self.lengths, self.sides.ravel(), self.scales])
-
-    def reflected(self, order: Sequence[int], signs: Sequence[int]) -> Theta:
-        """The same for parameters u'_d = signs_d · u_order(d)."""
-        sides = self.sides[:, :, list(order)]
-        sides[:, 2] *= np.asarray(signs)  # the centres
-        return Theta(self.lengths, sides, self.scales)
-
-    def heated(self, ratio: float) -> Theta:
-        """The same in units of a temperature ``ratio`` times as high."""
-        return Theta(self.lengths, self.sides, self.scales + math.log(ratio))
+__all__ = ["LogSurrogate", "Trend"]
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A quadratic a + b·y − ½ yᵀHy that is known beforehand: the prior mean of the Gaussian process."""
+    """A known quadratic a + b·y − ½ yᵀHy: the prior mean of the Gaussian process."""
 
     constant: float
     slope: Array
@@ -116,15 +50,17 @@ class Trend:
 class LogSurrogate:
     """Posterior of log ℓ − top given values at Y, in whitened coordinates.
 
-    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²) + Σ_i σ_i² p_i(u, u'), t the
-    temperature, p_i as in :func:`wsabi.adaptive.surrogate.interactions.interactions`.
+    k(y, y') = t²(10² + 3² y·y') + ¼c²(y·y')² + λ² exp(−½ Σ_d (y_d − y'_d)²/l_d²) + Σ_i σ_i² p_i(u, u')
+
+    with t the temperature, p_i as in :func:`wsabi.adaptive.surrogate.interactions.interactions`, and 10 and 3 the
+    ``offset_sd`` and ``slope_sd``.
 
     Attributes
     ----------
     Y : (N, D) points.
     L : (N, N) lower factor of the kernel matrix with noise.
     weights : (N,) K⁻¹ values.
-    theta : what the kernel has learnt.
+    theta : hyperparameters of the kernel.
     temperature : t, the unit of the values.
     turn : (D, D) matrix from y to the parameters, u = turn·y, each in units of its own sd under q; None without
         interactions.
@@ -145,7 +81,7 @@ class LogSurrogate:
         A, B = P / lengths, self.Y / lengths
         U, V = self._bent(P), self._bent(self.Y)
         k = np.empty((len(P), len(self.Y)))
-        rows = max(1, BLOCK // max(len(self.Y), 1))
+        rows = max(1, TUNING.surrogate.block // max(len(self.Y), 1))
         for start in range(0, len(P), rows):
             block = slice(start, start + rows)
             k[block] = self._kernel_block(P[block], A[block], B, [u[block] for u in U], V)
@@ -156,15 +92,15 @@ class LogSurrogate:
         return [] if self.turn is None else [bent(P @ self.turn.T, sides) for sides in self.theta.sides]
 
     def _kernel_block(self, P: Array, A: Array, B: Array, U: Sequence[Array], V: Sequence[Array]) -> Array:
-        """The kernel between P and Y, which in units of l are A and B, and as parameters on bent axes U and V."""
+        """The kernel between P and Y. In units of l they are A and B; on the bent axes of the parameters, U and V."""
         log_scale, log_curvature, *log_sigmas = self.theta.scales
         k = gaussian_exponent(A, B, 2.0 * log_scale)
         np.exp(k, out=k)
         inner = P @ self.Y.T
-        quadratic = (0.25 * math.exp(2.0 * log_curvature)) * inner
-        quadratic += (self.temperature * SLOPE_SD) ** 2
+        quadratic = (0.5**2 * math.exp(2.0 * log_curvature)) * inner
+        quadratic += (self.temperature * TUNING.surrogate.slope_sd) ** 2
         quadratic *= inner
-        quadratic += (self.temperature * OFFSET_SD) ** 2
+        quadratic += (self.temperature * TUNING.surrogate.offset_sd) ** 2
         k += quadratic
         for u, v, sides, log_sigma in zip(U, V, self.theta.sides, log_sigmas, strict=True):
             p = interactions(u, v, sides[1])
@@ -190,8 +126,12 @@ class LogSurrogate:
         k = self._kernel(P)
         V = multiply_lower(self._inverse, k.T)
         explained = np.einsum("mn,mn->m", V.T, V.T)
-        # Rounding: the quadratic's prior variance is large and cancels; a nat² is 1, so 1e-8 is nothing.
-        return self._with_trend(k @ self.weights, P), np.maximum(self._prior_variance(P) - explained, 1e-8), V
+        # The prior variance of the quadratic is large and cancels, so round-off may leave less than zero.
+        return (
+            self._with_trend(k @ self.weights, P),
+            np.maximum(self._prior_variance(P) - explained, TUNING.surrogate.min_variance),
+            V,
+        )
 
     def covariances(self, P: Array, last: int) -> tuple[Array, Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D), and the covariances with the R last of P, (M, R)."""
@@ -209,14 +149,16 @@ class LogSurrogate:
         scale, curvature, *sigmas = np.exp(self.theta.scales)
         squares = np.square(P).sum(axis=1)
         prior = scale**2 + sum(sigma**2 for sigma in sigmas) + np.square(0.5 * curvature * squares)
-        return np.asarray(prior + self.temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * squares))
+        return np.asarray(
+            prior + self.temperature**2 * (TUNING.surrogate.offset_sd**2 + TUNING.surrogate.slope_sd**2 * squares)
+        )
 
-    # -- more data, and without some of them --------------------------------------------------------------------------
+    # -- more data, and fewer -----------------------------------------------------------------------------------------
 
     def extended(self, Y: Array, values: Array, noise: Array) -> LogSurrogate:
-        """The same with more data: values (R,) at Y (R, D) with noise variances (R,), as its last rows.
+        """The same with more data as its last rows: values (R,) at Y (R, D) with noise variances (R,).
 
-        With K = L Lᵀ of the old data, the factor of all is ((L, 0), (S, L')): S = k(Y', Y)L⁻ᵀ and
+        With K = L Lᵀ of the old data, the factor of all data is ((L, 0), (S, L')): S = k(Y', Y)L⁻ᵀ and
         L'L'ᵀ = k(Y', Y') − SSᵀ.
 
         Raises
@@ -228,7 +170,7 @@ class LogSurrogate:
         S = solve_lower(self.L, self._kernel(Y).T).T
         K = replace(self, Y=Y)._kernel(Y)
         diagonal = np.diag_indices(rows)
-        K[diagonal] += noise + JITTER * float(np.mean(K[diagonal]))
+        K[diagonal] += noise + TUNING.surrogate.jitter * float(np.mean(K[diagonal]))
         L = np.zeros((n + rows, n + rows), order="F")
         L[:n, :n], L[n:, :n], L[n:, n:] = self.L, S, cholesky(K - S @ S.T)
         half = self.L.T @ self.weights  # L⁻¹ of the old values
@@ -237,15 +179,15 @@ class LogSurrogate:
         return replace(self, Y=np.concatenate([self.Y, Y]), L=L, weights=solve_upper(L, half))
 
     def predict_without(self, P: Array, groups: Sequence[Indices], last: int) -> tuple[Array, Array]:
-        """Predictive means and variances, (G, M) each, at P (M, D), each without one group of the ``last`` rows.
+        """Predictive means and variances, (G, M) each, at P (M, D); each leaves out one group of the ``last`` rows.
 
-        With C = K⁻¹, c = Ck(Y, p) and w = C·values, of which f are the rows of a group, counted among the last,
+        With C = K⁻¹, c = Ck(Y, p), w = C·values, and f the rows of a group, counted among the last rows,
 
             m₋f = m − c_fᵀ C_ff⁻¹ w_f,   v₋f = v + c_fᵀ C_ff⁻¹ c_f
 
-        (Rasmussen & Williams 2006, section 5.4.2, for more than one row and elsewhere than at the row itself.) Of the
-        last rows C = L'⁻ᵀL'⁻¹ and c = L'⁻ᵀV', with L' and V' the last rows of L and of L⁻¹k. With C_ff = RRᵀ both are
-        sums over R⁻¹c_f and R⁻¹w_f.
+        (Rasmussen & Williams 2006, section 5.4.2, generalised to several rows and to other points than the rows). For
+        the last rows C = L'⁻ᵀL'⁻¹ and c = L'⁻ᵀV', with L' and V' the last rows of L and of L⁻¹k. With C_ff = RRᵀ both
+        are sums over R⁻¹c_f and R⁻¹w_f.
         """
         mean, variance, V = self._posterior(P)
         means, variances = np.empty((len(groups), len(P))), np.empty((len(groups), len(P)))
@@ -261,184 +203,3 @@ class LogSurrogate:
                 means[g] -= half_w @ half_c
                 variances[g] += np.einsum("rm,rm->m", half_c, half_c)
         return means, variances
-
-
-@dataclass(frozen=True)
-class _Matrices:
-    """The kernel matrix and the parts of it that θ shapes, (N, N) each.
-
-    Of ``whole`` only the lower triangle is to be read.
-    """
-
-    smooth: Array
-    whole: Array
-    interactions: list[AxisKernel]
-
-
-@dataclass(frozen=True)
-class _Data:
-    """What the marginal likelihood needs that does not depend on θ.
-
-    ``linear`` and ``quadratic`` are those parts of the kernel matrix, (N, N) each, the latter for c = 1; U (N, D) are
-    the parameters at Y, of which the kernel has ``n_interactions``.
-    """
-
-    Y: Array
-    values: Array
-    noise: Array
-    temperature: float
-    linear: Array
-    quadratic: Array
-    U: Array
-    n_interactions: int
-
-    @classmethod
-    def of(cls, Y: Array, values: Array, noise: Array, temperature: float, turn: Array | None, n: int) -> _Data:
-        """For values (N,) at Y (N, D) with noise variances (N,), and n interactions where there is a ``turn``."""
-        inner = Y @ Y.T
-        linear = temperature**2 * (OFFSET_SD**2 + SLOPE_SD**2 * inner)
-        U, n = (Y, 0) if turn is None else (Y @ turn.T, n)
-        return cls(Y, values, noise, temperature, linear, 0.25 * inner**2, U, n)
-
-    @property
-    def theta_mean(self) -> Theta:
-        """Centre of the prior on θ: l = 1.6√D (points lie √D from the centre), SIDE_MEANS, and one temperature each."""
-        return self.each(0.5 * math.log(self.Y.shape[1]) + 0.5, SIDE_MEANS, math.log(self.temperature))
-
-    def each(self, length: float, sides: Sequence[Side], scale: float) -> Theta:
-        """A θ of the parts that the kernel of these data has."""
-        return Theta.each(self.Y.shape[1], length, sides[: self.n_interactions], scale)
-
-    def matrices(self, theta: Theta, jitter: float = JITTER) -> _Matrices:
-        """The kernel matrix with noise, and its parts."""
-        _, curvature, *sigmas = np.exp(theta.scales)
-        Y = self.Y / np.exp(theta.lengths)
-        smooth = gaussian_exponent(Y, Y, 2.0 * theta.scales[0])
-        np.exp(smooth, out=smooth)
-        K = curvature**2 * self.quadratic
-        K += self.linear
-        K += smooth
-        interactions = [AxisKernel.of(self.U, sides) for sides in theta.sides]
-        for sigma, kernel in zip(sigmas, interactions, strict=True):
-            K += sigma**2 * kernel.p
-        diagonal = K.ravel()[:: len(K) + 1]
-        diagonal += self.noise + jitter * float(np.mean(diagonal))
-        return _Matrices(smooth, K.T, interactions)
-
-
-# Centres and sds of the priors, and how far from the centre the search may go, all but c in log: l_d and h_d within a
-# factor of 4 at two sds, the scales within 20. For each parameter h = 1.6 of its sds under q, and half as much in a
-# second interaction, for what changes faster; a = 1, as much alone as with others; c in the middle of q; and s = 4:
-# where nine tenths of q lie, tanh is within a twentieth of straight.
-LENGTH_SD, SCALE_SD = 0.7, 1.5
-LENGTH_REACH, SCALE_REACH = 2.5, 7.0
-SIDE_MEANS: tuple[Side, Side] = ((0.5, 0.0, 0.0, math.log(4.0)), (0.5 - math.log(2.0), 0.0, 0.0, math.log(4.0)))
-SIDE_SDS = 2 * ((LENGTH_SD, 1.0, 1.0, 1.0),)
-SIDE_REACHES = 2 * ((LENGTH_REACH, 4.0, 3.0, 3.0),)
-
-
-def _objective(data: _Data, vector: Array) -> tuple[float, Array]:
-    """−log p(values | θ) − log p(θ) and its gradient, for θ in one vector."""
-    centre = data.theta_mean
-    theta = centre.like(vector)
-    parts = data.matrices(theta)
-    try:
-        L = cholesky(parts.whole)
-    except NumericalError:
-        return 1e10, np.zeros_like(vector)
-    half = solve_lower(L, data.values)
-    weights = solve_upper(L, half)
-    A = np.outer(weights, weights) - inverse_from_cholesky(L)
-    sds = data.each(LENGTH_SD, SIDE_SDS, SCALE_SD).vector
-    z = (vector - centre.vector) / sds
-    value = 0.5 * float(half @ half) + float(np.log(np.diag(L)).sum()) + 0.5 * float(z @ z)
-    return value, -0.5 * _slopes(data, theta, parts, A) + z / sds
-
-
-def _slopes(data: _Data, theta: Theta, parts: _Matrices, A: Array) -> Array:
-    """Σ_nm A_nm ∂K_nm/∂θ, one for each entry of θ, for a symmetric A (N, N)."""
-    B = A * parts.smooth
-    # Σ_nm B_nm (y_nd − y_md)² = 2 Σ_n y_nd² Σ_m B_nm − 2 (YᵀBY)_dd
-    squares = 2.0 * (B.sum(axis=1) @ np.square(data.Y) - np.sum(data.Y * (B @ data.Y), axis=0))
-    lengths = squares * np.exp(-2.0 * theta.lengths)
-    curvature = math.exp(2.0 * theta.scales[1])
-    scales = [2.0 * float(np.sum(B)), 2.0 * curvature * float(np.vdot(A, data.quadratic))]
-    sides = np.empty_like(theta.sides)
-    for i, kernel in enumerate(parts.interactions):
-        variance = math.exp(2.0 * theta.scales[2 + i])
-        sides[i] = variance * kernel.slopes(A)
-        scales.append(2.0 * variance * float(np.vdot(A, kernel.p)))
-    return np.concatenate([lengths, sides.ravel(), scales])
-
-
-def _learn(data: _Data, warm: Theta | None, steps: int) -> Theta:
-    """MAP θ by so many steps of L-BFGS-B, from the better of ``warm`` and the prior's centre.
-
-    The warm start alone is not enough: q may have changed shape since, and where the kernel matrix cannot be factored
-    the search has no slope to leave by.
-    """
-    from scipy.optimize import minimize  # imported here: it costs a third of `import wsabi`
-
-    prior = data.theta_mean
-    centre, reach = prior.vector, data.each(LENGTH_REACH, SIDE_REACHES, SCALE_REACH).vector
-    low, high = centre - reach, centre + reach
-    starts = [centre] if warm is None else [np.clip(warm.vector, low, high), centre]
-    known = [_objective(data, vector) for vector in starts]
-    best = int(np.argmin([value for value, _ in known]))
-    start, (least, slope) = starts[best], known[best]
-    found = minimize(
-        lambda vector: (least, slope.copy()) if np.array_equal(vector, start) else _objective(data, vector),
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(low, high, strict=True)),
-        options={"maxiter": steps, "ftol": 1e-5},
-    )
-    return prior.like(np.asarray(found.x) if found.fun <= least else start)
-
-
-def _factor(data: _Data, theta: Theta) -> Array:
-    """Lower factor of the kernel matrix, with a hundred and ten thousand times the jitter where it takes that.
-
-    θ kept from other data may fit these so badly that round-off is no longer below the jitter.
-    """
-    for more in (1.0, 1e2):
-        try:
-            return cholesky(data.matrices(theta, more * JITTER).whole)
-        except NumericalError:
-            continue
-    return cholesky(data.matrices(theta, 1e4 * JITTER).whole)
-
-
-def fit_log_surrogate(
-    Y: Array,
-    values: Array,
-    noise: Array,
-    *,
-    temperature: float,
-    turn: Array | None = None,
-    n_interactions: int = 1,
-    theta: Theta | None = None,
-    learn: bool = True,
-    steps: int = STEPS,
-    trend: Trend | None = None,
-) -> LogSurrogate:
-    """Surrogate of values (N,) at Y (N, D) with noise variances (N,); θ by MAP from ``theta``, or kept.
-
-    ``turn`` (D, D) takes y to the parameters; without it there are no interactions, with it ``n_interactions``. With a
-    ``trend`` the Gaussian process is that of the values less the trend.
-
-    Raises
-    ------
-    NumericalError
-        If the kernel matrix cannot be factored.
-    """
-    values = values if trend is None else values - trend(Y)
-    data = _Data.of(Y, values, noise, temperature, turn, n_interactions)
-    if theta is not None:
-        theta = theta.with_parts_of(data.theta_mean)
-    if learn or theta is None:
-        theta = _learn(data, theta, steps)
-    L = _factor(data, theta)
-    weights = solve_upper(L, solve_lower(L, values))
-    return LogSurrogate(Y, L, weights, theta, temperature, turn, trend)

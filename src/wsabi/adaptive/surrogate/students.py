@@ -1,7 +1,8 @@
-"""Mixtures of Student densities: what q is not, a shape that bends, has arms or comes in pieces.
+"""Mixtures of Student densities, for shapes that a Gaussian q does not have: bent, with arms, or in pieces.
 
-They are drawn from, never integrated against, so nothing asks them to be a Gaussian or smooth. Their small matrices are
-factored and inverted all at once by NumPy's stacked routines, which the single ones of `_core/linalg.py` are not.
+Points are drawn from them, and nothing is integrated against them in closed form, so they need not be Gaussian. Their
+small matrices are factored and inverted together by NumPy's stacked routines. The routines of `_core/linalg.py` take
+one matrix at a time.
 """
 
 from __future__ import annotations
@@ -14,22 +15,14 @@ from functools import cached_property
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.tuning import TUNING
 
-__all__ = ["DEGREES", "Students", "fit_students", "joined", "shape_of", "truncated"]
-
-DEGREES = 5.0  # of freedom of every component: tails heavier than any Gaussian's, with four moments
-
-ROUNDS = 3  # of draws and fits on the surrogate: each starts from the last one's shape, and little changes after three
-DRAWS = 1000  # per round: a hundred and more for each of the components
-STEPS = 12  # of expectation maximisation per round: a proposal needs no more than the rough shape
-COMPONENTS = 8  # an arc or an arm is followed by that many pieces to a few per cent
-REACHING_SHARE = 0.2  # of the draws look further out: enough to be met, too few to matter where there is nothing
-EVEN = 0.6  # effective share of the draws above which one component is shape enough
+__all__ = ["Students", "fit_students", "joined", "shape_of", "truncated"]
 
 
 @dataclass(frozen=True)
 class Students:
-    """Σ_k w_k t_ν(x; μ_k, Σ_k), ν = DEGREES: weights (K,), means (K, D), covs (K, D, D)."""
+    """Σ_k w_k t_ν(x; μ_k, Σ_k), ν = TUNING.surrogate.degrees: weights (K,), means (K, D), covs (K, D, D)."""
 
     weights: Array
     means: Array
@@ -48,13 +41,13 @@ class Students:
     def factors(self) -> Array:
         """(K, D, D) lower factors of the covs.
 
-        A ridge thinner than about 1e-8 of its length has a covariance that is singular to round-off. It is drawn from
-        with as much added as makes it none: a density that is too wide is a worse proposal, but no wrong one.
+        The covariance of a ridge thinner than about 1e-8 of its length is singular to round-off. A small multiple of
+        the identity is added to it. A density that is too wide is a worse proposal, but a valid one.
         """
         try:
             return np.asarray(np.linalg.cholesky(self.covs), dtype=np.float64)
         except np.linalg.LinAlgError:
-            round_off = 64.0 * np.finfo(np.float64).eps * np.trace(self.covs, axis1=1, axis2=2)
+            round_off = TUNING.surrogate.ridge * np.finfo(np.float64).eps * np.trace(self.covs, axis1=1, axis2=2)
             return np.asarray(np.linalg.cholesky(self.covs + round_off[:, None, None] * np.eye(self.covs.shape[1])))
 
     @cached_property
@@ -64,7 +57,7 @@ class Students:
 
     def distances(self, X: Array) -> Array:
         """δ_kn = (x_n − μ_k)ᵀΣ_k⁻¹(x_n − μ_k), (K, N), at X (N, D)."""
-        # One product for all components, with the N along the last axis, is three times as quick as K small ones.
+        # One product for all components, with N along the last axis, is three times as fast as K small products.
         white = np.concatenate(self._whiteners, axis=1).T @ np.ascontiguousarray(X.T)
         white -= np.einsum("kd,kde->ke", self.means, self._whiteners).reshape(-1, 1)
         white *= white
@@ -72,13 +65,13 @@ class Students:
 
     def log_terms(self, X: Array, distances: Array | None = None) -> Array:
         """log w_k t_ν(x_n; μ_k, Σ_k), (K, N)."""
-        dim = X.shape[1]
+        dim, degrees = X.shape[1], TUNING.surrogate.degrees
         delta = self.distances(X) if distances is None else distances
-        constant = math.lgamma(0.5 * (DEGREES + dim)) - math.lgamma(0.5 * DEGREES)
-        constant -= 0.5 * dim * math.log(DEGREES * math.pi)
+        constant = math.lgamma(0.5 * (degrees + dim)) - math.lgamma(0.5 * degrees)
+        constant -= 0.5 * dim * math.log(degrees * math.pi)
         log_dets = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
         heads = constant - log_dets + np.log(self.weights)
-        return np.asarray(heads[:, None] - 0.5 * (DEGREES + dim) * np.log1p(delta / DEGREES))
+        return np.asarray(heads[:, None] - 0.5 * (degrees + dim) * np.log1p(delta / degrees))
 
     def log_pdf(self, X: Array) -> Array:
         """Log density, (N,), at X (N, D)."""
@@ -87,7 +80,8 @@ class Students:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws, (n, D)."""
         labels = rng.choice(len(self.weights), size=n, p=self.weights)
-        noise = rng.standard_normal((n, self.means.shape[1])) * np.sqrt(DEGREES / rng.chisquare(DEGREES, n))[:, None]
+        degrees = TUNING.surrogate.degrees
+        noise = rng.standard_normal((n, self.means.shape[1])) * np.sqrt(degrees / rng.chisquare(degrees, n))[:, None]
         return np.asarray(self.means[labels] + (self.factors[labels] @ noise[:, :, None])[:, :, 0])
 
 
@@ -100,11 +94,13 @@ def joined(parts: Sequence[tuple[float, Students]]) -> Students:
     )
 
 
-def fit_students(X: Array, weights: Array, components: int, rng: np.random.Generator, steps: int = 30) -> Students:
-    """Maximum of Σ_n weights_n log Σ_k w_k t_ν(x_n; μ_k, Σ_k) by expectation maximisation, weights (N,) summing to one.
+def fit_students(
+    X: Array, weights: Array, components: int, rng: np.random.Generator, steps: int | None = None
+) -> Students:
+    """Maximum of Σ_n weights_n log Σ_k w_k t_ν(x_n; μ_k, Σ_k) by expectation maximisation, Σ_n weights_n = 1.
 
-    Each covariance is shrunk towards that of one of K equal parts of the whole by 2D observations' worth, so that a
-    component of few effective points stays wide.
+    Each covariance is shrunk towards that of one of K equal parts of the whole, with the weight of 2D observations, so
+    that a component of few effective points stays wide. ``steps`` are ``fine_steps`` unless given.
     """
     n_effective = 1.0 / float(np.square(weights).sum())
     dim = X.shape[1]
@@ -113,15 +109,16 @@ def fit_students(X: Array, weights: Array, components: int, rng: np.random.Gener
     part = whole * components ** (-2.0 / dim)  # the volume of one of K equal parts is 1/K of the whole's
     chosen = rng.choice(len(X), size=components, replace=False, p=weights)
     mixture = Students(np.full(components, 1.0 / components), X[chosen], np.repeat(part[None], components, axis=0))
-    prior_count = 2.0 * dim / n_effective
-    for _ in range(steps):
+    prior_count = TUNING.surrogate.prior_points * dim / n_effective
+    degrees = TUNING.surrogate.degrees
+    for _ in range(TUNING.surrogate.fine_steps if steps is None else steps):
         delta = mixture.distances(X)
         terms = mixture.log_terms(X, delta)
         shares = np.exp(terms - terms.max(axis=0))  # r_kn, (K, N)
         shares *= weights / shares.sum(axis=0)
-        pull = shares * (DEGREES + dim) / (DEGREES + delta)  # a Student density counts far points less
+        pull = shares * (degrees + dim) / (degrees + delta)  # a Student density gives far points less weight
         totals = shares.sum(axis=1)
-        means = (pull @ X) / np.maximum(pull.sum(axis=1), 1e-300)[:, None]
+        means = (pull @ X) / np.maximum(pull.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
         covs = np.stack([(X - mean).T @ ((X - mean) * w[:, None]) for mean, w in zip(means, pull, strict=True)])
         covs = (covs + prior_count * part) / (totals + prior_count)[:, None, None]
         kept = totals * n_effective > dim
@@ -136,35 +133,40 @@ def shape_of(log_target: Callable[[Array], Array], guess: Students, rng: np.rand
 
     Notes
     -----
-    Population Monte Carlo: the draws of all rounds so far are one sample of the rounds' mixture, weighted accordingly,
-    and the next mixture is fitted to it. Weights are truncated, so that no single draw makes a component of its own.
-    Beside exp(log_target) its square root is fitted: that mixture reaches along arms and round bends, where the next
-    round may find that the mass goes on.
+    This is population Monte Carlo. The draws of all rounds are one sample of the mixture of all proposals, and have its
+    weights. The next mixture is fitted to this sample. The weights are truncated, so that no single draw makes a
+    component of its own. A second mixture is fitted to the square root of the target. It reaches along arms and round
+    bends, where the next round may find more mass.
     """
+    numbers = TUNING.surrogate
+    n, k, share = numbers.shape_draws, numbers.components, numbers.reaching_share
     shape, reaching = guess, guess.widened(2.0)
     used: list[Students] = []
     X, log_t = np.empty((0, guess.means.shape[1])), np.empty(0)
-    for _ in range(ROUNDS):
-        draws = joined([(1.0 - REACHING_SHARE, shape), (REACHING_SHARE, reaching)])
+    for _ in range(numbers.shape_rounds):
+        draws = joined([(1.0 - share, shape), (share, reaching)])
         used.append(draws)
-        fresh = draws.sample(DRAWS, rng)
-        X, log_t = np.concatenate([X, fresh]), np.concatenate([log_t, log_target(fresh)])
+        latest = draws.sample(n, rng)
+        X, log_t = np.concatenate([X, latest]), np.concatenate([log_t, log_target(latest)])
         log_p = np.logaddexp.reduce([other.log_pdf(X) for other in used], axis=0)
         if not np.any(np.isfinite(log_t)):
             break
         w = truncated(log_t - log_p)
         w /= w.sum()
-        if np.count_nonzero(w) < COMPONENTS * X.shape[1]:  # too few to fit anything to: the last shape is kept
+        if np.count_nonzero(w) < k * X.shape[1]:  # too few for a fit: the last shape is kept
             break
-        if float(w[-DRAWS:].sum()) ** 2 > EVEN * DRAWS * float(np.square(w[-DRAWS:]).sum()):
+        if float(w[-n:].sum()) ** 2 > numbers.even_share * n * float(np.square(w[-n:]).sum()):
             break
-        shape = fit_students(X, w, COMPONENTS, rng, STEPS)
+        shape = fit_students(X, w, k, rng, numbers.shape_steps)
         wide = truncated(0.5 * log_t - log_p)
-        reaching = fit_students(X, wide / wide.sum(), COMPONENTS // 2, rng, STEPS)
-    return joined([(1.0 - REACHING_SHARE, shape), (REACHING_SHARE, reaching)])
+        reaching = fit_students(X, wide / wide.sum(), k // 2, rng, numbers.shape_steps)
+    return joined([(1.0 - share, shape), (share, reaching)])
 
 
 def truncated(log_weights: Array) -> Array:
-    """Weights (N,) over the largest, none much above N^−½ of their sum: a few huge ones must not decide where to go."""
+    """Weights (N,) in units of the largest, none much above N^−½ of their sum (Ionides, 2008).
+
+    A few very large weights then do not determine a fit.
+    """
     w = np.exp(log_weights - np.max(log_weights))
     return np.asarray(np.minimum(w, w.sum() / math.sqrt(len(w))))
