@@ -41,11 +41,11 @@ def integrate(
         limit where ``max_seconds`` is given.
     max_seconds : wall-clock limit.
     tol : stop when log Z is known to this standard deviation; None is 0.05 under the adaptive measure and no limit
-        under the prior, whose claim nothing checks; 0 spends the whole budget.
+        under the prior, whose error bar nothing checks; 0 spends the whole budget.
     rng : seed, Generator or None.
     settings : the algorithm's choices.
     grad : the gradient of ``log_likelihood``, taking what that takes and returning one number for each parameter, (D,)
-        or with ``vectorized`` (N, D), or a dict of the names. Looks for the mass then climb by it, in some tens of
+        or with ``vectorized`` (N, D), or a dict of the names. Searches then climb by it, in some tens of
         evaluations; it is called at those points only, once at each, and the budget does not count it. For the
         adaptive measure, and any prior but ``Transform``.
     batch : points chosen at a time, each aware of the others.

@@ -1,4 +1,4 @@
-"""The ledger: everything that happened in a run, in order. The state of the run follows from it by replay.
+"""The ledger: every event of a run, in order. The state of the run follows from it by replay.
 
 A run is deterministic given its seed and its events: the random numbers of a point come from a stream of their own,
 keyed by the seed and the number of points asked for before. An :class:`~wsabi.Integrator` that meets the same events
@@ -245,7 +245,7 @@ class Logbook:
 
 
 def seeded(origin: Streams, events: Iterable[Event]) -> Streams:
-    """What the random numbers of the next event come from: the last seed that the run went on with."""
+    """The streams that the next event draws from: those of the last seed that the run went on with."""
     for event in events:
         if isinstance(event, Reseeded):
             origin = event.origin

@@ -27,7 +27,7 @@ def replayed(integrator: Integrator, ledger: Ledger) -> bool:
 
 
 def maps(space: Chart, base: Array, points: Array) -> bool:
-    """Whether these are base coordinates (N, D) of the points (N, D) under a prior."""
+    """Whether ``base`` (N, D) are the base coordinates of ``points`` (N, D) under a prior."""
     try:
         return np.array_equal(space.to_user(base), points)
     except ValueError:  # outside the box of a uniform prior

@@ -22,6 +22,7 @@ __all__ = ["Certificate", "ErrorBudget", "ModelBelief", "Reason", "Record", "Res
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
 Start = Literal["prior", "point"]
+Kind = Literal["annealed", "greedy", "ascent"]
 
 REASONS: dict[str, str] = {
     "tolerance": "the error bar of log Z is within the tolerance",
@@ -111,7 +112,7 @@ class Certificate:
     model_log_z, model_log_z_std : integral of the control variate, with the models' own variance, their distance from
         each other and, where the check points ask for it, what it takes to agree with them.
     check_log_z, check_log_z_std : unbiased estimate from the check points, with the model as control variate.
-    difference : fresh less model, in standard deviations by the check points' error and the models' own claim.
+    difference : check points less models, in standard deviations of both together.
     n_points, effective_sample_size, pareto_k : of the check points' importance weights; k is NaN below 25 points.
     wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
     uncertainty : the surrogate's predictive sd of log ℓ in nats, averaged over its posterior.
@@ -141,12 +142,17 @@ class Certificate:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """One search, from fresh draws of the prior or round a point that another met: its cost, log mass and outcome."""
+    """One search, from the prior or around a point that another met: its cost, log mass, outcome and kind.
+
+    ``kind`` is "annealed" for a search that follows the most mass from a design over the prior, "greedy" for one that
+    takes the nearest mode, and "ascent" for a local ascent from a single point.
+    """
 
     n_evals: int
     log_z: float
     outcome: Outcome
     start: Start = "prior"
+    kind: Kind = "annealed"
 
 
 @dataclass(frozen=True)
@@ -178,7 +184,7 @@ class Result:
     warnings : sentences about what makes the number doubtful; empty when all is well.
     notes : sentences for information, which cast no uncertainty on it.
     certificate : the models' integral beside that of check points; None where there were none (prior as measure).
-    searches : the searches for regions of mass, each from fresh draws of the prior; empty under the prior as measure.
+    searches : the searches for modes, from the prior or around a point; empty under the prior as measure.
     symmetries : ways to exchange parameters, or to reverse them about the centre of the prior, under which ℓπ was found
         to be the same; such as "mu1 <-> mu2".
     prior : the prior of the run.

@@ -130,6 +130,12 @@ def run(
     total = integrator.n_evals + checked_budget(budget, integrator.usual_budget, max_seconds)
     batch = whole_number("batch", batch)
     tol = checked_tol(tol)
+    least = (integrator.settings.min_searches or 0) * (2 * integrator.chart.dim + 2)
+    if least > total:
+        raise ValueError(
+            f"min_searches={integrator.settings.min_searches} takes at least {least} evaluations, and the run has "
+            f"{total}: give a larger budget, or fewer searches."
+        )
     if integrator.is_adaptive:
         tol = DEFAULT_TOL if tol is None else tol
         usual = min(total, integrator.n_evals + integrator.usual_budget)
@@ -245,7 +251,7 @@ class _Climber:
     ) -> None:
         if not integrator.is_adaptive:
             raise ValueError(
-                f'grad is of no use to measure="{integrator.settings.measure}", which does not look for the mass: '
+                f'grad is of no use to measure="{integrator.settings.measure}", which does not search for modes: '
                 'leave grad out, or take measure="adaptive".'
             )
         self._integrator = integrator

@@ -9,13 +9,14 @@ from typing import Literal, get_args
 from wsabi._core.checks import whole_number
 from wsabi.gp.kernel import SquaredExponential
 
-__all__ = ["Acquisition", "MeasureChoice", "Method", "Refit", "Search", "Settings"]
+__all__ = ["Acquisition", "MeasureChoice", "Method", "Modes", "Refit", "Search", "Settings"]
 
 Method = Literal["wsabi-l", "wsabi-m", "bq"]
 Acquisition = Literal["uncertainty", "expected-entropy"]
 MeasureChoice = Literal["adaptive", "prior"]
 Search = Literal["pool", "cma-es"]
 Refit = Literal["geometric", "every"]
+Modes = Literal["any", "one"]
 
 DEFAULT_CHECK_SHARE = 0.2  # of the budget: a hundred evaluations then have twenty check points, enough for a variance
 
@@ -29,20 +30,22 @@ class Settings:
     method : model of ℓ: WSABI-L (linearised), WSABI-M (moment-matched) or "bq", Bayes-Hermite (GP on ℓ itself).
     acquisition : "uncertainty", where ℓπ is most uncertain, or "expected-entropy", where the expected variance of Z
         after the sample is least.
-    measure : "adaptive", a measure that is located and matched to the posterior (:mod:`wsabi.adaptive`), or "prior",
-        plain WSABI against the prior itself.
+    measure : "adaptive", where modes are searched and the measure is matched to them (:mod:`wsabi.adaptive`), or
+        "prior", plain WSABI against the prior itself.
     search : how the acquisition is maximised: "pool" of cached candidates with a gradient polish, or "cma-es".
     refit : when hyperparameters are learnt: as the data grow by a fifth ("geometric"), or at "every" sample.
     alpha : offset of the warp, as a fraction of min ℓ; "auto" is zero (see :func:`wsabi.quadrature.warp.offset`).
     kernel : a fixed kernel in the user's units (standardised units for priors that are not Gaussian, uniform or
-        polynomial), or
-        None to learn it.
+        polynomial), or None to learn it.
     initial : size of the first design of ``measure="prior"``; None is 2(D + 1). The adaptive measure has its own.
     certify : share of the budget that the adaptive measure spends on check points, which no model has seen; None is
         0.2. ``measure="prior"`` has no check points.
     exchangeable : groups of parameter names that can be exchanged as wholes without changing ℓπ, such as
         ``[("mu1", "sigma1"), ("mu2", "sigma2")]`` for two components of a mixture. The name of a vector stands for the
         whole vector. A few evaluations prove it before it is used; where they refute it, a warning says so.
+    modes : "any" number of modes, or "one", a promise that there is one: then nothing is searched for after the first
+        region, except where an evaluation contradicts the promise, and no part of the error bar is for unseen modes.
+    min_searches : number of searches from the prior, at least, before a run may end by its tolerance.
     """
 
     method: Method = "wsabi-l"
@@ -55,8 +58,17 @@ class Settings:
     initial: int | None = None
     certify: float | None = None
     exchangeable: Sequence[Sequence[str]] | None = None
+    modes: Modes = "any"
+    min_searches: int | None = None
 
     def __post_init__(self) -> None:
+        _check_choice("modes", self.modes, Modes)
+        if self.min_searches is not None:
+            object.__setattr__(self, "min_searches", whole_number("min_searches", self.min_searches))
+            if self.measure == "prior":
+                raise ValueError("min_searches needs measure='adaptive': the prior as measure does not search.")
+            if self.modes == "one":
+                raise ValueError("min_searches contradicts modes='one', which promises that one search is enough.")
         _check_choice("method", self.method, Method)
         _check_choice("acquisition", self.acquisition, Acquisition)
         _check_choice("measure", self.measure, MeasureChoice)

@@ -35,9 +35,9 @@ def walled(X: np.ndarray) -> np.ndarray:
 
 
 def exchanged(X: np.ndarray) -> np.ndarray:
-    """Two bumps, each the image of the other where both parameters are exchanged: one search finds one of them."""
-    tops = np.array([[1.2, 0.7], [0.7, 1.2]])
-    return np.asarray(np.logaddexp(*(-0.5 * np.square((X - top) / 0.02).sum(axis=1) for top in tops)))
+    """Two bumps, each the image of the other where both parameters are exchanged: no region spans both."""
+    tops = np.array([[1.6, 0.1], [0.1, 1.6]])
+    return np.asarray(np.logaddexp(*(-0.5 * np.square((X - top) / 0.001).sum(axis=1) for top in tops)))
 
 
 def begun(seed: int = 0, n: int = N) -> State:

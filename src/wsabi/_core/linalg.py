@@ -36,7 +36,7 @@ __all__ = [
 # Relative to the mean diagonal of K. Round-off in a factored N×N kernel matrix is about N·ε, 1e-13 for N = 500;
 # 1e-10 stays three digits above it, and is 1e-5 of a standard deviation of the function.
 JITTER = 1e-10
-# Beyond 1e-4 (one per cent of a standard deviation) jitter would be noise that the model claims not to have.
+# Beyond 1e-4 (one per cent of a standard deviation) jitter would be noise that the model does not allow for.
 MAX_JITTER = 1e-4
 
 

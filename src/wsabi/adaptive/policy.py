@@ -14,11 +14,24 @@ from wsabi.adaptive.state import State
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.ledger import Action
+from wsabi.result import Kind
 
 __all__ = [
-    "can_afford_search", "has_searched_enough", "is_check_due", "is_checked", "is_late", "is_rebuild_due",
-    "is_search_due", "keeps_returning", "last_moment", "may_ask_for_search",
+    "can_afford_search",
+    "has_searched_enough",
+    "is_check_due",
+    "is_checked",
+    "is_late",
+    "is_rebuild_due",
+    "is_search_due",
+    "keeps_returning",
+    "last_moment",
+    "may_ask_for_search",
+    "next_kind",
 ]  # fmt: skip
+
+
+KINDS: tuple[Kind, ...] = ("annealed", "ascent", "greedy")  # in the order in which they first come
 
 
 # -- searches ---------------------------------------------------------------------------------------------------------
@@ -27,20 +40,51 @@ __all__ = [
 def keeps_returning(state: State) -> bool:
     """Whether the last searches came back to known regions, or to negligible ones, and were enough to believe it.
 
-    Searches around a point say nothing of the rest of the prior, and do not count.
+    Searches around a point say nothing of the rest of the prior, and do not count. Where the user promises one mode, the
+    first search is enough.
     """
-    numbers = TUNING.policy
+    numbers, settings = TUNING.policy, state.problem.settings
+    if settings.modes == "one":
+        return bool(state.known.regions)
+    if sum(search.start == "prior" for search in state.known.searches) < (settings.min_searches or 0):
+        return False
     counted = [search for search in state.known.searches if search.start == "prior" or search.outcome == "new region"]
     barren = takewhile(lambda search: search.outcome in ("known region", "negligible mass"), reversed(counted))
     last = [search for search in barren if search.outcome == "known region"]
     spent = sum(search.n_evals for search in last)
     enough = spent > 0.5 * numbers.barren_share * state.budget
+    if any(all(search.kind != kind for search in counted) for kind in KINDS):
+        return False
     return len(last) >= numbers.returns or (len(last) >= numbers.fewer_returns and enough)
+
+
+def next_kind(state: State) -> Kind:
+    """The kind of the next search from the prior.
+
+    Every kind comes once, and then the one with the highest chance of a new region per evaluation: by Laplace's rule of
+    succession (f + 1)/(n + 2) for f new regions in n searches, over the mean number of evaluations of a search of that
+    kind. A first search that finds the first region has told nothing of what others would find.
+    """
+    later = [search for search in state.known.searches[1:] if search.start == "prior"]
+    if not state.known.searches:
+        return KINDS[0]
+    untried = [kind for kind in KINDS[1:] if all(search.kind != kind for search in later)]
+    if untried:
+        return untried[0]
+
+    def chance(kind: Kind) -> float:
+        mine = [search for search in later if search.kind == kind]
+        n_evals = [search.n_evals for search in mine] or [state.known.searches[0].n_evals]
+        found = sum(search.outcome == "new region" for search in mine)
+        return (found + 1) / (len(mine) + 2) * len(n_evals) / max(sum(n_evals), 1)
+
+    return max(KINDS, key=chance)
 
 
 def has_searched_enough(state: State) -> bool:
     """Whether the first searches are to end, so that there is an estimate."""
-    barren = state.known.spent + state.known.typical > TUNING.policy.barren_share * state.budget
+    too_few = len(state.known.searches) < (state.problem.settings.min_searches or 0)
+    barren = state.known.spent + state.known.typical > TUNING.policy.barren_share * state.budget and not too_few
     return keeps_returning(state) or barren or not can_afford_search(state)
 
 
@@ -74,6 +118,8 @@ def may_ask_for_search(state: State) -> bool:
     planned, enough = state.check_share * state.budget, 0.0
     if planned > TUNING.check.min_points:
         enough = min(max(TUNING.check.min_points, 0.5 * planned), TUNING.check.enough_points)
+    if state.problem.settings.modes == "one":
+        return False
     has_grown = state.n >= TUNING.policy.ask_again_growth * state.asked_at
     return has_grown and state.n + state.known.typical <= state.budget and state.data.n_check >= enough
 
@@ -100,7 +146,11 @@ def is_rebuild_due(state: State) -> bool:
 
 
 def is_check_due(state: State, pending: Sequence[Action]) -> bool:
-    """Whether the next point is to be a check point: they are spread evenly over what is left of the budget."""
+    """Whether the next point is to be a check point.
+
+    They are spread evenly over what is left of the budget. But once the models know log Z well enough, nothing but
+    their check is left to do: then check points come first, until there are enough to end the run.
+    """
     if state.check_share == 0.0:
         return False
     searched = sum(search.n_evals for search in state.known.searches)
@@ -108,7 +158,17 @@ def is_check_due(state: State, pending: Sequence[Action]) -> bool:
     rate = min(state.check_share * state.budget / left, 0.5)
     first = state.data.first_proposal
     under_way = sum(isinstance(one.purpose, CheckPoint) and one.purpose.proposal >= first for one in pending)
-    return state.data.n_check + under_way < rate * (state.n - searched + 1)
+    n_checks = state.data.n_check + under_way
+    if n_checks < rate * (state.n - searched + 1):
+        return True
+    enough = min(TUNING.check.enough_points, state.check_share * state.budget)
+    return n_checks < enough and _last_error(state) < max(TUNING.policy.settled, state.tol)
+
+
+def _last_error(state: State) -> float:
+    """The statistical error of the last estimate that was made with the present models; infinite before the first."""
+    estimates = {} if state.models is None else state.models.estimates
+    return estimates[max(estimates)].log_z_std if estimates else math.inf
 
 
 def is_checked(state: State) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.adaptive.policy import can_afford_search, has_searched_enough, is_late, last_moment
+from wsabi.adaptive.policy import can_afford_search, has_searched_enough, is_late, last_moment, next_kind
 from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.search.matching import matched_until_still
 from wsabi.adaptive.search.search import Search, search_limit
@@ -55,10 +55,11 @@ def following_image(state: State, rng: np.random.Generator) -> State | None:
 
 def begun_from_prior(state: State, rng: np.random.Generator) -> State:
     """A search begins from fresh draws of the prior."""
-    # Every other search is a greedy one: modes that the others pass over are met by these, and cheaply.
-    n_before = len(state.known.searches)
-    greedy = n_before % 2 == 1
-    return _with_search(state, Search.over_prior(state.measure, state.n_begun, rng, first=not n_before, greedy=greedy))
+    first, kind = not state.known.searches, next_kind(state)
+    if kind == "ascent":
+        return _with_search(state, Search.ascending(state.measure, state.n_begun, rng))
+    search = Search.over_prior(state.measure, state.n_begun, rng, first=first, greedy=kind == "greedy")
+    return _with_search(state, search)
 
 
 def begun_around(state: State, x: Array, rng: np.random.Generator) -> State:
@@ -137,7 +138,7 @@ def climbed(state: State, summit: Summit | None, rng: np.random.Generator) -> St
     """The search under way goes on from a mode that was climbed; from its points, where none was found."""
     if state.search is None:
         return state
-    search = replace(state.search, n_handed=state.n_own, climbed=True)
+    search = replace(state.search, n_handed=state.n_own, climbed=True, ascent=None)
     if summit is not None:
         with contextlib.suppress(NumericalError):  # a ridge too thin for numbers: the search goes on from its points
             search = search.from_summit(summit, rng)
@@ -165,25 +166,44 @@ def advanced(state: State, search: Search, rng: np.random.Generator) -> tuple[St
         return (
             _ended(state, search, _Ending("unfinished"), rng) if is_late(state) else _going_on(state, search)
         ), search
+    log_joint = own_l + state.measure.log_pdf(own_X)
+    if search.ascent is not None:
+        return _ascended(state, search, own_X, log_joint, rng)
     if search.alone:
-        log_joint = own_l + state.measure.log_pdf(own_X)
         zoomed = None if search.has_begun else search.zoomed(own_X, log_joint, rng)
         if zoomed is not None:
             return _going_on(state, zoomed), zoomed
         near = search.nearby(own_X, log_joint)
         own_X, own_l = own_X[near], own_l[near]
-    # The explorer sees its own evaluations, and everything once it has reached temperature one; but a search around a
-    # point must not be drawn away from it by what is known elsewhere.
-    apart = search.explorer.temperature > 1.0 or search.alone
-    X, log_l = (own_X, own_l) if apart else state.training_data()
+    # The explorer sees its own evaluations alone: with all of them it would be drawn to the modes that are known.
     best = float(np.max(own_l + state.measure.log_pdf(own_X)))
     try:
-        search = search.learnt(X, log_l, state.n_own, best, rng)
+        search = search.learnt(own_X, own_l, state.n_own, best, rng)
     except NumericalError:
         return _ended(state, search, _Ending("unfinished"), rng), search
     state = _going_on(state, search)
     ending = _ending(state, search, rng)
     return (state if ending is None else _ended(state, search, ending, rng)), search
+
+
+def _ascended(
+    state: State, search: Search, X: Array, log_joint: Array, rng: np.random.Generator
+) -> tuple[State, Search]:
+    """The ascent under way takes a step, given its own X (N, D), log ℓπ (N,).
+
+    It ends where the surrogate of a known region predicts its best point.
+    """
+    best = int(np.argmax(log_joint))
+    host = state.known.index_at(X[best])
+    if host is not None:
+        expected, _ = state.known.explorers[host].log_likelihood(X[[best]])
+        value = log_joint[best] - state.measure.log_pdf(X[[best]])[0]
+        if abs(value - expected[0]) < TUNING.known.predicted:
+            return _ended(state, search, _Ending("known region", host=host), rng), search
+    if is_late(state):
+        return _ended(state, search, _Ending("unfinished"), rng), search
+    search = search.ascended(X, log_joint, rng)
+    return _going_on(state, search), search
 
 
 def _going_on(state: State, search: Search) -> State:
@@ -209,8 +229,6 @@ def _ending(state: State, search: Search, rng: np.random.Generator) -> _Ending |
         if novelty < numbers.more_of_the_same or (here is not None and gain < numbers.more_of_the_same):
             return _Ending("known region")
         return _Ending("negligible mass") if gain < math.exp(-numbers.negligible) else _Ending("new region", gain)
-    if known.regions and search.is_hopeless(known.log_total):
-        return _Ending("negligible mass")
     return _late_ending(state, search, rng)
 
 
@@ -233,7 +251,8 @@ def _ended(state: State, search: Search, ending: _Ending, rng: np.random.Generat
     X, log_l = state.own(search)
     explorer = search.explorer if ending.host is None else state.known.explorers[ending.host]
     start: Start = "prior" if search.from_prior else "point"
-    record = SearchRecord(state.n_own, explorer.log_z + state.data.offset, ending.outcome, start)
+    log_z = explorer.log_z + state.data.offset
+    record = SearchRecord(state.n_own, log_z, ending.outcome, start, search.kind)
     apart = ending.outcome == "new region" and state.known.is_apart(search.explorer, rng)
     known = state.known.recorded(record, search.explorer, ending.gain, ending.host, apart=apart)
     state = _without_search(replace(state, known=known))
@@ -261,6 +280,6 @@ def broken_off(state: State, rng: np.random.Generator, *, follow_told: bool) -> 
     arrived = explorer.surrogate is not None and math.isfinite(explorer.log_z)
     elsewhere = explorer.is_cold and known.index_of(explorer) is None
     if arrived and (elsewhere or not known.regions):
-        record = SearchRecord(state.n_own, explorer.log_z + state.data.offset, "unfinished")
+        record = SearchRecord(state.n_own, explorer.log_z + state.data.offset, "unfinished", kind=search.kind)
         state = replace(state, known=known.taken(record, explorer))
     return _without_search(state) if state.known.regions else state

@@ -153,7 +153,8 @@ class State:
     @property
     def unseen_share(self) -> float:
         """Mass that may not have been found, relative to that found: elsewhere, and in symmetry images."""
-        return self.known.unseen_share + self.known.beyond_share + sum(self.unsearched_images)
+        elsewhere = 0.0 if self.problem.settings.modes == "one" else self.known.unseen_share
+        return elsewhere + self.known.beyond_share + sum(self.unsearched_images)
 
     @property
     def unsearched_images(self) -> Sequence[float]:

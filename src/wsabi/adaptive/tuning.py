@@ -51,7 +51,7 @@ class SurrogateNumbers:
         unit="dimensions",
         decides="above it the numbers of data and draws follow the number of coefficients of a quadratic",
         evidence="measured",
-        because="docs/adaptive.md, section 1: with fixed numbers q ends 2 nats from an exact Gaussian in 20 "
+        because="docs/experiments.md: with fixed numbers q ends 2 nats from an exact Gaussian in 20 "
         "dimensions, 7 in 25 and 17 in 30; no committed script repeats it",
     )
     offset_sd: float = number(
@@ -87,7 +87,7 @@ class SurrogateNumbers:
         unit="nats",
         decides="the prior mean of log h of the second interaction, less that of the first",
         evidence="measured",
-        because="docs/adaptive.md, section 1, 'one p, two': a second term that changes faster lowers the error; only "
+        because="docs/experiments.md: a second term that changes faster lowers the error; only "
         "the factor of two was tried, and no committed script repeats it",
     )
     log_plateau_mean: float = number(
@@ -372,7 +372,7 @@ class SearchNumbers:
         evidence="measured",
         because=(
             "with fewer than one the data do not fix the quadratic; in 25 dimensions the predictive sd fell from "
-            "1.2 nats to 0.01 between 1.25 and 1.4 (docs/adaptive.md)"
+            "1.2 nats to 0.01 between 1.25 and 1.4 (docs/experiments.md)"
         ),
     )
     data_reach: float = number(
@@ -387,7 +387,7 @@ class SearchNumbers:
         unit="kernels",
         decides="interactions in the surrogate of a last estimate",
         evidence="measured",
-        because="error of its integral 0.082 to 0.049 on citation, 0.024 to 0.013 on yacht (docs/adaptive.md)",
+        because="error of its integral 0.082 to 0.049 on citation, 0.024 to 0.013 on yacht (docs/experiments.md)",
     )
     learn_growth: float = number(
         1.1,
@@ -480,7 +480,7 @@ class SearchNumbers:
         evidence="measured",
         because=(
             "matched to an exact Gaussian q ends 0.01 D nats away after 3 steps; with 600 draws 17 nats away in "
-            "30 dimensions (docs/adaptive.md)"
+            "30 dimensions (docs/experiments.md)"
         ),
     )
     tail: float = number(
@@ -574,7 +574,7 @@ class SearchNumbers:
         evidence="measured",
         because=(
             "to 8 %; with twice as many, and twice the candidates, ten runs were no more exact and a third slower "
-            "(docs/adaptive.md)"
+            "(docs/experiments.md)"
         ),
     )
     candidates: float = number(
@@ -710,6 +710,100 @@ class SearchNumbers:
         evidence="guard",
         because="round-off may make an eigenvalue zero or negative, and its root is divided by",
     )
+    first_radius: float = number(
+        0.25,
+        unit="prior sds",
+        decides="ball of an ascent's first step",
+        evidence="chosen",
+        because=(
+            "a quarter of the prior: of COBYQA's radii 0.25 and 1 on a predator-prey model, 5 and 2 of 8 ascents left "
+            "the broad decoy"
+        ),
+    )
+    widest_radius: float = number(
+        2.0,
+        unit="prior sds",
+        decides="ball of an ascent at most",
+        evidence="chosen",
+        because="the prior itself",
+    )
+    least_radius: float = number(
+        1e-3,
+        unit="prior sds",
+        decides="ball below which an ascent is over",
+        evidence="chosen",
+        because="a posterior a thousandth as wide as the prior is left to the explorer",
+    )
+    least_ascent: float = number(
+        0.05,
+        unit="nats",
+        decides="gain that an ascent goes on for",
+        evidence="chosen",
+        because="a third of an sd from the mode",
+    )
+    poor_step: float = number(
+        0.1,
+        unit="1",
+        decides="share of the expected gain below which the ball was too wide",
+        evidence="reference",
+        because="Conn, Scheinberg and Vicente (2009), section 10.2",
+    )
+    poised: float = number(
+        0.1,
+        unit="radii",
+        decides="spread of the evaluations along a direction below which it is not known",
+        evidence="chosen",
+        because="a tenth of the ball",
+    )
+    ascent_reach: float = number(
+        3.0,
+        unit="radii",
+        decides="how far from the best point the quadratic goes",
+        evidence="chosen",
+        because="the last three steps",
+    )
+    good_step: float = number(
+        0.7,
+        unit="1",
+        decides="share of the expected gain from which on the ball may grow",
+        evidence="reference",
+        because="Conn, Scheinberg and Vicente (2009), section 10.2",
+    )
+    edge: float = number(
+        0.9,
+        unit="radii",
+        decides="length of a step that the ball has bounded",
+        evidence="chosen",
+        because="nearly all of it",
+    )
+    min_singular: float = number(
+        1e-12,
+        unit="of the largest singular value",
+        decides="below it a direction of the system for an ascent's quadratic is left out",
+        evidence="guard",
+        because="with equal points the system is singular, and round-off would be divided by almost nothing",
+    )
+    min_curvature: float = number(
+        1e-300,
+        unit="second derivative",
+        decides="what the step of an ascent is divided by at least",
+        evidence="guard",
+        because="a quadratic may be flat along an axis, and zero would be divided by",
+    )
+    multiplier_margin: float = number(
+        1e-12,
+        unit="of the largest second derivative, and of one",
+        decides="how far above its bound the search for the multiplier μ of the ball begins",
+        evidence="guard",
+        because="without a slope the bound is the eigenvalue itself, where μ − H is singular",
+    )
+    unfilled: float = number(
+        0.1,
+        unit="of the squared radius",
+        decides="what of the ball a step leaves before the direction of the largest eigenvalue fills it",
+        evidence="guard",
+        because="a step that μ determines is as long as the radius to round-off; a slope without a part there is not",
+    )
 
 
 @dataclass(frozen=True)
@@ -809,14 +903,14 @@ class KnownNumbers:
         unit="temperatures",
         decides="how well a search must be predicted to end early",
         evidence="measured",
-        because="several times the noise that surrogates allow themselves (docs/adaptive.md)",
+        because="several times the noise that surrogates allow themselves (docs/experiments.md)",
     )
     predicted: float = number(
         0.25,
         unit="nats",
         decides="the same",
         evidence="measured",
-        because="a part of what tells two modes apart that look like one from afar (docs/adaptive.md)",
+        because="a part of what tells two modes apart that look like one from afar (docs/experiments.md)",
     )
 
 
@@ -1000,7 +1094,7 @@ class CheckNumbers:
         decides="with how many draws a last integral starts and an interim one ends; how many tell the differences "
         "that single check points make; to how many the refined proposal is fitted",
         evidence="chosen",
-        because="docs/adaptive.md, section 3: 16,000 draws take half a second with 500 data, and a quarter of them is "
+        because="docs/experiments.md: 16,000 draws take half a second with 500 data, and a quarter of them is "
         "enough where the surrogate is nearly Gaussian",
     )
     draws_factor: int = number(
@@ -1094,7 +1188,7 @@ class CheckNumbers:
         unit="of the mean predictive sd of log ℓ",
         decides="the relative error of the surrogate's integral",
         evidence="measured",
-        because="docs/adaptive.md, section 4: over 18 problems of the public suite the error of the integral was 0.05 "
+        because="docs/experiments.md: over 18 problems of the public suite the error of the integral was 0.05 "
         "to 0.5 of the sd; no committed script repeats it, and coverage is reported on the same suite",
     )
     typical_error: float = number(
@@ -1102,7 +1196,7 @@ class CheckNumbers:
         unit="of the sd of the models' integral",
         decides="the error of the models when they are weighted against the check points",
         evidence="measured",
-        because="docs/adaptive.md, section 4: over 18 problems of the public suite the ratio was 0.16 to 1.4, but 5.5 "
+        because="docs/experiments.md: over 18 problems of the public suite the ratio was 0.16 to 1.4, but 5.5 "
         "and 6.4 for rings and thin tails; no committed script repeats it",
     )
     contradiction: float = number(
@@ -1110,7 +1204,7 @@ class CheckNumbers:
         unit="standard errors of the check points",
         decides="the distance of the check points' estimate above which the variance of the models is raised",
         evidence="measured",
-        because="docs/adaptive.md, section 4: over 158 runs on 21 problems errors were a tenth larger with one in "
+        because="docs/experiments.md: over 158 runs on 21 problems errors were a tenth larger with one in "
         "place of two; no committed script repeats it",
     )
     useful_share: float = number(
@@ -1305,7 +1399,7 @@ class PolicyNumbers:
         unit="1",
         decides="share of the budget for searches that found nothing new, before there is an estimate",
         evidence="measured",
-        because="git history: 0.2 to 0.4 on the suite (docs/adaptive.md)",
+        because="git history: 0.2 to 0.4 on the suite (docs/experiments.md)",
     )
     returns: float = number(
         5,

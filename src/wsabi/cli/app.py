@@ -69,7 +69,7 @@ def problems() -> None:
 @app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(paper.names())}; or all.", show_default=False)],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and samples: a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and samples: a rough outcome.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files; by default reproduction/NAME.", show_default=False)
     ] = None,

@@ -31,14 +31,14 @@ class LiveTable:
         """Take note of one step of the integrator."""
         self.bar.update(self.task, completed=state.n_evals)
         if state.n_evals // self.every > len(self.seen):
-            numbers: tuple[str, ...] = ("looking", "", "")  # for the mass: there is no estimate yet
+            numbers: tuple[str, ...] = ("searching", "", "")  # for a mode: there is no estimate yet
             if math.isfinite(state.log_z):
                 numbers = (f"{state.log_z:.3f}", f"{state.log_z_std:.3f}", f"{state.log_z - self.truth:+.3f}")
             self.seen.append((str(state.n_evals), f"{state.seconds:.1f}", *numbers))
 
     def __rich__(self) -> Group:
         """Draw the bar and the last few rows."""
-        table = Table("evaluations", "seconds", "log Z", "claimed sd", "error")
+        table = Table("evaluations", "seconds", "log Z", "error bar", "error")
         for row in self.seen[-self.rows :]:
             table.add_row(*row)
         return Group(self.bar, table)

@@ -79,7 +79,7 @@ class Posterior:
     def from_gp(
         cls, gp: GP, *, alpha: float, method: Method, measure: Measure, chart: Chart, log_l_max: float, log_z: float
     ) -> Posterior:
-        """The posterior of a GP as it is now: arrays are copied, the GP may go on growing."""
+        """The posterior of a GP in its present state: arrays are copied, so the GP may go on growing."""
         size = gp.n * (gp.n + 1) // 2 if method == "wsabi-m" else 0
         return cls(
             X=gp.X.copy(), weights=gp.weights.copy(), lengthscales=gp.lengthscales.copy(), scale=float(gp.scale),

@@ -1,4 +1,4 @@
-"""Where to look next: uncertainty sampling (paper section 4.2, eqs. (14) and (15)) in log space, with gradients.
+"""Where to evaluate next: uncertainty sampling (paper section 4.2, eqs. (14) and (15)) in log space, with gradients.
 
 The other criterion of the paper, the expected variance of Z after the next sample, eq. (13), is in
 :mod:`wsabi.quadrature.lookahead`.

@@ -173,7 +173,7 @@ class SequentialModel:
 
     def _choose(self, pending: Array, rng: np.random.Generator) -> Array:
         gp = self.gp
-        if gp is None:  # nothing but −inf so far: keep looking where the measure is
+        if gp is None:  # nothing but −inf so far: go on with draws of the measure
             return np.asarray(self.measure.sample(1, rng)[0])
         self._condition_on_pending(gp, pending)
         if self.settings.acquisition == "expected-entropy":

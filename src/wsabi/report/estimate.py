@@ -39,8 +39,8 @@ class Estimate:
 def plain_estimate(model: SequentialModel, *, unchecked: bool = False) -> Estimate | None:
     """The closed form under the prior, or None while every value is −inf.
 
-    ``unchecked`` where it stands in for the adaptive engine: too little was told to search for modes, and nothing
-    checks the model. As many values drawn at random would know Z to no better than 1/√N nats, which is added.
+    ``unchecked`` is true where it replaces the adaptive engine: there are too few values to search for modes, and
+    nothing checks the model. N values drawn at random would give Z to no better than 1/√N nats, which is added.
     """
     belief = model.belief()
     if belief is None:

@@ -1,4 +1,4 @@
-"""What is said about a result in words: warnings, which make the number doubtful, and notes, which do not.
+"""Sentences about a result: warnings, which say that the number is doubtful, and notes, which do not.
 
 Every sentence says what was seen, what it means for the number, and what to do about it.
 """
@@ -44,9 +44,9 @@ class Remarks:
 def remarks_on_plain(
     model: SequentialModel, estimate: Estimate, log_l: Array, noise: float, *, unchecked: bool = False
 ) -> Remarks:
-    """All that is to be said of a result under the prior as measure; the arguments are as below.
+    """All warnings and notes on a result under the prior as measure; the arguments are as below.
 
-    ``unchecked`` where it stands in for the adaptive engine, because too little was told to search for modes.
+    ``unchecked`` is true where it replaces the adaptive engine, because there are too few values to search for modes.
     """
     remarks = _on_values(log_l, noise, model.measure.dim) + _on_numbers(model, estimate)
     return remarks + Remarks((_too_few(model),)) if unchecked else remarks
@@ -60,7 +60,7 @@ def remarks_on_adaptive(
     noise: float,
     names: Sequence[str],
 ) -> Remarks:
-    """All that is to be said of a result of the adaptive engine.
+    """All warnings and notes on a result of the adaptive engine.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _on_searches(state: State) -> Remarks:
             f"The last of {len(outcomes)} searches still found a new mode: there may be more, and log Z is then too "
             "low. Use a larger budget, or a second seed."
         )
-    elif sum(search.start == "prior" for search in searches) == 1:
+    elif sum(search.start == "prior" for search in searches) == 1 and state.problem.settings.modes != "one":
         warnings.append(
             "Only one search for modes was possible: a second mode would have gone unnoticed. Use a larger budget."
         )
@@ -167,7 +167,7 @@ def _on_searches(state: State) -> Remarks:
 
 
 def _on_modes_left(state: State) -> Remarks:
-    """Places that are known to hold something and were not searched."""
+    """Warnings of places that are known to hold part of Z and were not searched."""
     warnings = []
     if state.unsearched_nats > 0.0:
         warnings.append(
@@ -175,10 +175,10 @@ def _on_modes_left(state: State) -> Remarks:
             f"before a search there: log Z may be too low by {state.unsearched_nats:.3g} nats, which the error bar "
             "holds. Use a larger budget."
         )
-    echoing = state.unsearched_images
-    if sum(echoing) > 0.01:
+    shares = state.unsearched_images
+    if sum(shares) > 0.01:
         warnings.append(
-            f"{len(echoing)} images of a known mode, with parameters exchanged or reversed, hold part of the evidence "
+            f"{len(shares)} images of a known mode, with parameters exchanged or reversed, hold part of the evidence "
             "too and were not searched; the error bar allows for that. Use a larger budget."
         )
     if state.known.beyond:

@@ -159,7 +159,7 @@ def failures(traces: Sequence[Trace]) -> tuple[str, ...]:
 
 
 def median_line(traces: Sequence[Trace], values: Sequence[np.ndarray], *, claim: bool = False) -> Line:
-    """Median over seeds with the range of all seeds; for one seed the run itself, with ±2 claimed sds if ``claim``."""
+    """Median over seeds with the range of all seeds; for one seed the run itself, with ±2 reported sds if ``claim``."""
     method = traces[0].method
     if len(traces) == 1:
         trace, value = traces[0], np.asarray(values[0])
@@ -190,7 +190,7 @@ def summary_table(traces: Sequence[Trace], tolerance: float) -> Table:
                 f"{reached:.1f}" if np.isfinite(reached) else "never",
             ))  # fmt: skip
     columns = (
-        "problem", "method", "runs", "evaluations", "seconds", "log Z", "claimed sd", "error (nats)",
+        "problem", "method", "runs", "evaluations", "seconds", "log Z", "reported sd", "error (nats)",
         "95 % interval covers", f"seconds to within {tolerance:g} nats",
     )  # fmt: skip
     return Table(columns, rows)

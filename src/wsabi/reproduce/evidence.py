@@ -16,7 +16,7 @@ from wsabi.reproduce.experiment import Amount, Claim, Digest, Experiment, Plan, 
 __all__ = ["CITATION", "SYNTHETIC", "YACHT"]
 
 CLOSE = 0.1  # nats: an evidence known this well decides any comparison of models that can be decided
-FEW_METHODS = 6  # with more lines than this, bands of what each run claims would hide them
+FEW_METHODS = 6  # with more lines than this, bands of each run's error bars would hide them
 Finals = dict[str, float]
 
 FAST = (
@@ -198,18 +198,18 @@ def _synthetic_claims(label: str, errors: Finals, runs: dict[str, list[Trace]]) 
         *claims,
         Claim(
             "WSABI-L reaches a tighter bound than simple Monte Carlo in the long run.",
-            f"claimed sd {sd['wsabi-l']:.2g} against {sd['smc']:.2g}; {_listed(errors, ('wsabi-l', 'smc'))}",
+            f"reported sd {sd['wsabi-l']:.2g} against {sd['smc']:.2g}; {_listed(errors, ('wsabi-l', 'smc'))}",
             decide(sd["wsabi-l"] < sd["smc"]),
         ),
         Claim("AIS visibly converges to the truth.", _listed(errors, ("ais",)), decide(errors["ais"] < 0.5)),
         Claim(
             "BMC performs well on this example.",
-            f"{_listed(errors, ('bmc', 'smc', 'ais'))}; claimed sd of BMC {sd['bmc']:.2g}",
+            f"{_listed(errors, ('bmc', 'smc', 'ais'))}; reported sd of BMC {sd['bmc']:.2g}",
             decide(errors["bmc"] < 0.5),
         ),
         Claim(
             "The square root gains accuracy and lowers the variance even without active sampling.",
-            f"{_listed(errors, ('bmc', *passive))}; claimed sd {sd['bmc']:.2g} (BMC), {sd[passive[0]]:.2g} (L), "
+            f"{_listed(errors, ('bmc', *passive))}; reported sd {sd['bmc']:.2g} (BMC), {sd[passive[0]]:.2g} (L), "
             f"{sd[passive[1]]:.2g} (M)",
             decide(max(errors[m] for m in passive) < errors["bmc"] and max(sd[m] for m in passive) < sd["bmc"]),
         ),

@@ -27,7 +27,7 @@ class Plan:
 
     Parameters
     ----------
-    quick : fewer seeds and samples, for a look within a minute.
+    quick : fewer seeds and samples, for a rough outcome within a minute.
     seed : of everything random.
     data : the citation data: a file, or its folder; None looks where :func:`wsabi.problems.citation` does.
     tell : called with a line of text as the work proceeds.
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Amount:
-    """A number of samples, seeds or functions: in full, and for a quick look."""
+    """A number of samples, seeds or functions: in full, and for a quick run."""
 
     full: int
     quick: int

@@ -145,8 +145,8 @@ def _claims(label: str, by_method: dict[str, list[Trace]]) -> list[Claim]:
             decide(error["wsabi-m"] < error["wsabi-l"]),
         ),
         Claim(
-            f"WSABI-M claims a significantly larger variance than WSABI-L ({label}).",
-            f"median claimed sd of log Z {each(sd, '.2g', wsabi)}",
+            f"WSABI-M reports a significantly larger variance than WSABI-L ({label}).",
+            f"median reported sd of log Z {each(sd, '.2g', wsabi)}",
             decide(sd["wsabi-m"] > 1.2 * sd["wsabi-l"]),
         ),
         Claim(

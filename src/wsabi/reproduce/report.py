@@ -68,7 +68,7 @@ def _text(outcome: Outcome, plan: Plan) -> str:
             "verdicts are of what had been computed by then."
         )
     if plan.quick:
-        parts.append("**Quick:** fewer seeds and samples than the paper's; the verdicts are a first look, no more.")
+        parts.append("**Quick:** fewer seeds and samples than the paper's; the verdicts are rough.")
     parts += ["## What was run", _bullets([*_run_facts(outcome, plan), *digest.remarks])]
     parts.append("## Figures")
     parts += [f"![{name}]({name}.png)\n\n{digest.captions.get(name, '')}".rstrip() for name in digest.figures]

@@ -83,7 +83,7 @@ class AdaptiveStrategy:
         return adaptive_estimate(self.state, noise=noise)
 
     def conclude(self, log_l: Array, noise: float) -> Conclusion | None:
-        """The last word; None where every value is −inf."""
+        """The final conclusion; None where every value is −inf."""
         state = self.state
         if not np.any(np.isfinite(state.data.log_l)):
             return None

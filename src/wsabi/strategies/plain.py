@@ -67,16 +67,16 @@ class PlainStrategy:
         return plain_estimate(self._model)
 
     def conclude(self, log_l: Array, noise: float) -> Conclusion | None:
-        """The last word; None where every value is −inf."""
+        """The final conclusion; None where every value is −inf."""
         return concluded_plain(self._model, self.chart, log_l, noise)
 
 
 def concluded_plain(
     model: SequentialModel, chart: Chart, log_l: Array, noise: float, *, unchecked: bool = False
 ) -> Conclusion | None:
-    """What one warped GP under the prior has to say at the end; None where every value is −inf.
+    """The conclusion of one warped GP under the prior; None where every value is −inf.
 
-    ``unchecked`` where it stands in for the adaptive engine, because too little was told to search for modes.
+    ``unchecked`` is true where it replaces the adaptive engine, because there are too few values to search for modes.
     """
     estimate = plain_estimate(model, unchecked=unchecked)
     if estimate is None:

@@ -32,7 +32,7 @@ class Climb:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """All that a strategy has to say at the end: the parts of a :class:`~wsabi.Result` that depend on it."""
+    """What a strategy concludes from all values: the parts of a :class:`~wsabi.Result` that depend on it."""
 
     estimate: Estimate
     posterior: Any
@@ -44,7 +44,7 @@ class Conclusion:
 
 
 class Strategy(Protocol):
-    """An algorithm at work: points out, values in, an estimate of Z whenever it is asked for."""
+    """An algorithm at work: it gives out points, takes values, and has an estimate of Z at any time."""
 
     @property
     def budget(self) -> float:
@@ -53,7 +53,7 @@ class Strategy(Protocol):
 
     @property
     def is_checked(self) -> bool:
-        """Whether the error bar may end a run: whatever the strategy does to check it has been done."""
+        """Whether the error bar may end a run: the strategy has made all the checks of it that it makes."""
         ...
 
     def plan(self, budget: int, tol: float) -> None:
@@ -81,7 +81,7 @@ class Strategy(Protocol):
         ...
 
     def conclude(self, log_l: Array, noise: float) -> Conclusion | None:
-        """The last word, with log ℓ (N,) as the user's function gave them; None where every value is −inf.
+        """The final conclusion, given log ℓ (N,) as the user's function returned it; None where every value is −inf.
 
         The strategy is left as it is, and can go on.
         """

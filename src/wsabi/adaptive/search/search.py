@@ -12,10 +12,12 @@ from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.search.explorer import Explorer
 from wsabi.adaptive.search.matching import matched
 from wsabi.adaptive.search.proposing import proposed
+from wsabi.adaptive.search.trust_region import Ascent, ascended
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
 from wsabi.quadrature.design import spread_design
+from wsabi.result import Kind
 
 __all__ = ["Search", "search_limit"]
 
@@ -38,7 +40,9 @@ class Search:
     n_handed : points of designs handed out; the explorer waits until as many are told.
     may_be_predicted : whether it may end because known surrogates predicted what it met.
     alone : whether it keeps to its own evaluations to the end.
-    climbed : whether it has climbed by gradients.
+    climbed : whether it has climbed to a mode, by gradients or by an ascent without them.
+    kind : how it goes about it, see :class:`~wsabi.result.SearchRecord`.
+    ascent : the ascent under way; None for other kinds, and once it is over.
     foothold : a feasible point (D,) where few are, and how far it is safe.
     n_zoomed, zooms : own evaluations when the width of q was last set, around a point; and how often it was.
     matched_at : own evaluations when q was last matched.
@@ -57,6 +61,8 @@ class Search:
     may_be_predicted: bool = False
     alone: bool = False
     climbed: bool = False
+    kind: Kind = "annealed"
+    ascent: Ascent | None = None
     foothold: tuple[Array, float] | None = None
     n_zoomed: int = 0
     zooms: int = 0
@@ -75,13 +81,25 @@ class Search:
         if not first:
             design[0] = measure.sample(1, rng)[0]
         explorer = Explorer.from_prior(measure, greedy=greedy)
-        return cls(measure, number, explorer, tuple(design), first=first, may_be_predicted=not first)
+        kind: Kind = "greedy" if greedy else "annealed"
+        return cls(measure, number, explorer, tuple(design), first=first, may_be_predicted=not first, kind=kind)
+
+    @classmethod
+    def ascending(cls, measure: Measure, number: int, rng: np.random.Generator) -> Search:
+        """A local ascent from one draw of the prior: the design is that draw, and a simplex around it."""
+        dim = measure.dim
+        start = measure.sample(1, rng)
+        directions = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+        design = np.concatenate([start, start + TUNING.search.first_radius * directions])
+        explorer, ascent = Explorer.from_prior(measure, greedy=True), Ascent.begun(dim)
+        return cls(measure, number, explorer, tuple(design), alone=True, kind="ascent", ascent=ascent)
 
     @classmethod
     def around(cls, measure: Measure, number: int, frame: Frame, rng: np.random.Generator) -> Search:
         """One that begins with draws of q = ``frame``, centred on a point that no region accounts for."""
         design = frame.colour(rng.standard_normal((2 * measure.dim + 1, measure.dim)))
-        return cls(measure, number, Explorer(measure, frame, greedy=True), tuple(design), from_prior=False)
+        explorer = Explorer(measure, frame, greedy=True)
+        return cls(measure, number, explorer, tuple(design), from_prior=False, kind="greedy")
 
     # -- points -------------------------------------------------------------------------------------------------------
 
@@ -96,6 +114,10 @@ class Search:
 
     def next_point(self, pending: Array, rng: np.random.Generator) -> Array:
         """The next point (D,) by the explorer, once the design is handed out."""
+        if self.ascent is not None and self.ascent.trial is not None:
+            # The trial is under way: what is worth knowing beside it is a point nearby.
+            direction = rng.standard_normal(len(self.ascent.trial))
+            return np.asarray(self.ascent.trial + self.ascent.radius * direction / np.linalg.norm(direction))
         if self.explorer.surrogate is None:  # too little that is finite to fit anything to
             return self._anywhere(rng)
         return proposed(self.explorer, pending, rng)
@@ -124,6 +146,22 @@ class Search:
     def without_design(self) -> Search:
         """The same without what is left of the design, or not told yet."""
         return replace(self, design=(), n_handed=0)
+
+    # -- an ascent ----------------------------------------------------------------------------------------------------
+
+    def ascended(self, X: Array, log_joint: Array, rng: np.random.Generator) -> Search:
+        """The same after one step of its ascent, given its own points X (N, D), log ℓπ (N,).
+
+        The trial becomes its design; once the ascent is over, the mode is taken like one that gradients have found.
+        """
+        if self.ascent is None:
+            return self
+        ascent = ascended(self.ascent, X, log_joint)
+        if ascent.trial is not None:
+            return replace(self, ascent=ascent, design=(ascent.trial,))
+        summit = ascent.summit(X[int(np.argmax(log_joint))], self.measure.cov)
+        over = replace(self, ascent=None, climbed=True, n_zoomed=len(X))
+        return over.from_summit(summit, rng)
 
     # -- q ------------------------------------------------------------------------------------------------------------
 
@@ -223,23 +261,6 @@ class Search:
         return settled or (self.cold_since is not None and n_own - self.cold_since >= patience)
 
     @property
-    def potential(self) -> float:
-        """log of the mass that the region may hold: what its surrogate says, or the best ℓπ times the volume of q."""
-        volume = 0.5 * self.measure.dim * math.log(2.0 * math.pi) + self.explorer.frame.log_det
-        return max(self.explorer.log_z, self.bests[-1][1] + volume)
-
-    @property
     def best(self) -> float:
         """The best log ℓπ that the search has met."""
         return max((best for _, best in self.bests), default=-math.inf)
-
-    def is_hopeless(self, log_total: float) -> bool:
-        """At temperature one and climbing too slowly to reach the known regions' mass within the search's limit."""
-        window = 2 * self.measure.dim + 2
-        n_own, best = self.bests[-1]
-        before = [entry for entry in self.bests if entry[0] <= n_own - window]
-        if not self.explorer.is_cold or not before:
-            return False
-        gap = log_total - TUNING.known.negligible - self.potential
-        rate = (best - before[-1][1]) / (n_own - before[-1][0])
-        return gap > 0.0 and rate * search_limit(self.measure.dim) < gap
