@@ -4,6 +4,7 @@ from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, Numerica
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
 from wsabi.integrator import Integrator
+from wsabi.posterior.posterior import Posterior
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
 from wsabi.settings import Settings
@@ -20,6 +21,7 @@ __all__ = [
     "NoMassFound",
     "NumericalError",
     "Polynomial",
+    "Posterior",
     "Result",
     "Settings",
     "SquaredExponential",

@@ -14,10 +14,12 @@ from wsabi.settings import Settings
 
 if TYPE_CHECKING:
     from wsabi.ledger import Ledger
-    from wsabi.posterior.closed_form import Posterior
-    from wsabi.posterior.weighted import WeightedSamples
+    from wsabi.posterior.posterior import Posterior
 
-__all__ = ["Certificate", "ErrorBudget", "ModelBelief", "Reason", "Record", "Result", "SearchRecord"]
+__all__ = [
+    "Certificate", "CheckPoints", "Diagnostics", "ErrorBudget", "ModelBelief", "Reason", "Record", "Result",
+    "SearchRecord", "Slice",
+]  # fmt: skip
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
@@ -139,6 +141,56 @@ class Certificate:
     misplaced: float = math.nan
 
 
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The model of log ℓ along one parameter, the others as at the mode.
+
+    Attributes
+    ----------
+    grid : (G,) values of the parameter, in the user's coordinates.
+    mean, std : (G,) of log ℓ there, in nats.
+    """
+
+    grid: Array
+    mean: Array
+    std: Array
+
+
+@dataclass(frozen=True, eq=False)
+class CheckPoints:
+    """The check points, and what models that had not seen them predicted there.
+
+    Attributes
+    ----------
+    points : (N, D), in the user's coordinates.
+    log_likelihoods : (N,) log ℓ as evaluated.
+    predicted, std : (N,) predictive mean and sd of log ℓ.
+    weights : (N,) ℓπ/p, p the density they were drawn from, with sum one.
+    """
+
+    points: Array
+    log_likelihoods: Array
+    predicted: Array
+    std: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """What pictures of a run need to know of its models.
+
+    Attributes
+    ----------
+    mode : (D,) the evaluation of highest ℓπ, in the user's coordinates.
+    slices : one for each parameter, through the mode; empty where the prior's coordinates cannot be taken one by one.
+    check : None where there were no check points.
+    """
+
+    mode: Array
+    slices: tuple[Slice, ...] = ()
+    check: CheckPoints | None = None
+
+
 @dataclass(frozen=True)
 class SearchRecord:
     """One search, from fresh draws of the prior or round a point that another met: its cost, log mass and outcome."""
@@ -184,7 +236,7 @@ class Result:
     prior : the prior of the run.
     ledger : everything that happened in the run, from which it can go on; None for baselines and after ``with_prior``.
     settings : the algorithm's choices; None for baselines.
-    posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
+    posterior : ℓπ/Z in the user's coordinates: moments, quantiles, densities, draws, by name.
     """
 
     method: str
@@ -204,7 +256,7 @@ class Result:
     fits: tuple[FitRecord, ...] = field(repr=False)
     jitter: float
     settings: Settings | None = field(repr=False)
-    posterior: Posterior | WeightedSamples = field(repr=False)
+    posterior: Posterior = field(repr=False)
     certificate: Certificate | None = field(default=None, repr=False)
     searches: tuple[SearchRecord, ...] = field(default=(), repr=False)
     symmetries: tuple[str, ...] = ()
@@ -213,6 +265,11 @@ class Result:
     prior: Any = field(default=None, repr=False)
     reweigh: Callable[..., Result] | None = field(default=None, repr=False)
     ledger: Ledger | None = field(default=None, repr=False)
+
+    @property
+    def diagnostics(self) -> Diagnostics | None:
+        """What pictures need to know of the models; None for baselines and after ``with_prior``."""
+        return self.posterior.diagnostics
 
     def with_prior(self, prior: Any) -> Result:
         """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.
@@ -257,10 +314,7 @@ class Result:
         ]
         if self.certificate is not None and self.certificate.n_points:
             rows.insert(3, ("check", _described(self.certificate)))
-        draws = getattr(self.posterior, "points", None)  # there are none where the posterior is a closed form
-        if draws is not None:
-            size = getattr(self.posterior, "effective_sample_size", math.nan)
-            rows.append(("posterior", f"{len(draws)} weighted points, which count as {size:.0f} draws"))
+        rows.append(("posterior", self.posterior.form.description))
         rows += [("symmetry", text) for text in self.symmetries]
         if math.isnan(self.error_budget.total):
             rows = [row for row in rows if row[0] != "error bar"]

@@ -500,8 +500,8 @@ class AdaptiveModel:
         if self.regions is None:
             raise NumericalError("there are no regions to draw from yet.")
         if certificate.rests_on_points:
-            X, log_l, numbers = self.data.fresh()
-            return X, log_l + self.measure.log_pdf(X) - log_mixture(self._proposals, numbers, X)
+            X, _, log_weights = self.check_points()
+            return X, log_weights
         regions = self.regions if self.crossfit is None else self.crossfit.regions
         rng = self.streams.stream(FOR_POSTERIOR, len(self.X))
         proposal = self._proposals[-1]
@@ -510,6 +510,13 @@ class AdaptiveModel:
             finer = proposal.refined(lambda X: regions.surrogate(X)[0], rng)
             drawn = max(drawn, self._weighted(finer, regions, n, rng), key=lambda both: _effective_size(both[1]))
         return drawn if np.any(np.isfinite(drawn[1])) else self.data.training_joint()
+
+    def check_points(self) -> tuple[Array, Array, Array]:
+        """The check points X (N, D), log ℓ (N,) there, less ``offset``, and their log weights ℓπ/p (N,)."""
+        X, log_l, numbers = self.data.fresh()
+        if not len(X):
+            return X, log_l, log_l
+        return X, log_l, log_l + self.measure.log_pdf(X) - log_mixture(self._proposals, numbers, X)
 
     def _weighted(self, proposal: Proposal, regions: Regions, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """n draws (n, D) of a proposal with log weights (n,) of the surrogates' ℓπ, held to those of evaluations."""

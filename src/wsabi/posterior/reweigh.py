@@ -18,7 +18,7 @@ from wsabi._core.linalg import cholesky, solve_lower, square_distances
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError, announce
-from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Prior, Transform, Uniform, as_prior
 from wsabi.priors.chart import Chart, chart
@@ -90,13 +90,16 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
         model=belief,
         converged=False,
         warnings=result.warnings + tuple(found),
-        posterior=WeightedSamples(
-            X,
-            new_weights,
-            result.names,
-            getattr(new, "keyed", False),
-            getattr(new, "groups", ()),
-            _overlap(old, new),
+        posterior=Posterior(
+            WeightedSamples(
+                X,
+                new_weights,
+                result.names,
+                getattr(new, "keyed", False),
+                getattr(new, "groups", ()),
+                _overlap(old, new),
+                Reweighed(result.posterior, old, new, shift),
+            )
         ),
         certificate=None,
         prior=new,
@@ -106,10 +109,33 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
 
 def _draws(result: Result) -> tuple[Array, Array]:
     """Points (M, D) and weights (M,) above zero of the modelled posterior, in the user's coordinates."""
-    posterior = result.posterior
-    sample = posterior.weighted_sample(DRAWS, rng=0) if isinstance(posterior, Posterior) else posterior
-    keep = sample.weights > 0.0
-    return sample.points[keep], sample.weights[keep]
+    points, weights = result.posterior.points, result.posterior.weights
+    keep = weights > 0.0
+    return points[keep], weights[keep]
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighed:
+    """log p' = log p + log π'/π − log Z'/Z, (M,) at points (M, D).
+
+    Attributes
+    ----------
+    posterior : under the old prior.
+    old, new : the priors.
+    log_ratio : log Z'/Z.
+    """
+
+    posterior: Posterior
+    old: Any
+    new: Any
+    log_ratio: float
+
+    def __call__(self, X: Array) -> Array:
+        """log p'."""
+        log_p = np.atleast_1d(self.posterior.logpdf(X)).copy()
+        seen = log_p > -np.inf
+        log_p[seen] += self.new.log_pdf(X[seen]) - self.old.log_pdf(X[seen]) - self.log_ratio
+        return log_p
 
 
 def _unseen_share(X: Array, old: Array, new: Array, points: Array) -> float:

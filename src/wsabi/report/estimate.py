@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,9 +11,12 @@ from wsabi._core.types import Array
 from wsabi.adaptive.check.combine import FINAL, INTERIM
 from wsabi.adaptive.engine import AdaptiveModel
 from wsabi.errors import NumericalError
+from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.report.density import SurrogateDensity
+from wsabi.report.diagnostics import adaptive_diagnostics
 from wsabi.result import Certificate, ErrorBudget, ModelBelief
 
 __all__ = ["NEAR", "Estimate", "adaptive_estimate", "adaptive_posterior", "plain_estimate"]
@@ -90,11 +93,20 @@ def _noise_of_mean(log_l: Array, noise: float) -> float:
     return noise / math.sqrt(2.0 * max(1, int(np.sum(log_l > np.max(log_l) - NEAR))))
 
 
-def adaptive_posterior(model: AdaptiveModel, chart: Chart, estimate: Estimate) -> WeightedSamples:
+def adaptive_posterior(model: AdaptiveModel, chart: Chart, estimate: Estimate) -> Posterior:
     """ℓπ/Z in the user's coordinates, by weighted draws."""
     if estimate.certificate is None:
         raise NumericalError("there is no estimate to draw a posterior from.")
     U, log_weights = model.posterior_draws(4000, estimate.certificate)
-    return WeightedSamples.from_log_weights(
-        chart.to_user(U), log_weights, chart.names, keyed=chart.keyed, groups=chart.groups, support=chart.support
+    by_points = estimate.certificate.rests_on_points
+    drawn = WeightedSamples.from_log_weights(
+        chart.to_user(U),
+        log_weights,
+        chart.names,
+        keyed=chart.keyed,
+        groups=chart.groups,
+        support=chart.support,
+        density=None if by_points else SurrogateDensity.of(model, chart, estimate.log_z),
     )
+    posterior = Posterior(drawn)
+    return replace(posterior, diagnostics=adaptive_diagnostics(model, chart, posterior))
