@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from wsabi._core.edges import edge
 from wsabi._core.logspace import log_ratio_std
 from wsabi._core.types import Array
 from wsabi.gp.fit import FitRecord
@@ -14,6 +15,7 @@ from wsabi.settings import Settings
 
 if TYPE_CHECKING:
     from wsabi.ledger import Ledger
+    from wsabi.plots.of_result import ResultPlots
     from wsabi.posterior.posterior import Posterior
 
 __all__ = [
@@ -270,6 +272,11 @@ class Result:
     def diagnostics(self) -> Diagnostics | None:
         """What pictures need to know of the models; None for baselines and after ``with_prior``."""
         return self.posterior.diagnostics
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Pictures: ``corner()``, ``convergence()``, ``searches()``, ``slices()``, ``check()`` (extra ``plot``)."""
+        return edge("plots.of_result").ResultPlots(self)  # type: ignore[no-any-return]
 
     def with_prior(self, prior: Any) -> Result:
         """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.
