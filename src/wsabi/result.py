@@ -213,7 +213,7 @@ class Record:
     log_z_std: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The estimate of log Z, how it was reached, and what follows from it; of every method, baselines too.
 
@@ -306,6 +306,15 @@ class Result:
             return -math.inf, math.inf
         half = float(ndtri(0.5 + 0.5 * probability)) * self.log_z_std
         return self.log_z - half, self.log_z + half
+
+    def __repr__(self) -> str:
+        digits = _decimals(self.log_z_std)
+        log_z = f"{self.log_z:.{digits}f} ± {self.log_z_std:.2g}"
+        doubts = f", {len(self.warnings)} warning{'s' * (len(self.warnings) > 1)}" if self.warnings else ""
+        return f"Result({self.method}: log Z = {log_z}, {self.n_evals} evaluations{doubts})"
+
+    def _repr_html_(self) -> str:
+        return str(edge("pages.notebook").html(self))
 
     def __str__(self) -> str:
         low, high = self.interval(0.95)
