@@ -1,5 +1,6 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
+from wsabi.comparison import Comparison, compare
 from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
@@ -11,6 +12,7 @@ from wsabi.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = [
+    "Comparison",
     "EvidenceWarning",
     "Gaussian",
     "GaussianMixture",
@@ -28,5 +30,6 @@ __all__ = [
     "Transform",
     "Uniform",
     "__version__",
+    "compare",
     "integrate",
 ]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from wsabi.posterior.posterior import Posterior
 
 __all__ = [
-    "Certificate", "CheckPoints", "Diagnostics", "ErrorBudget", "ModelBelief", "Reason", "Record", "Result",
-    "SearchRecord", "Slice",
+    "Certificate", "CheckPoints", "Diagnostics", "ErrorBudget", "LogBayesFactor", "ModelBelief", "Reason", "Record",
+    "Result", "SearchRecord", "Slice",
 ]  # fmt: skip
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
@@ -35,6 +35,20 @@ REASONS: dict[str, str] = {
     "error": "the likelihood failed",
     "running": "not stopped: more points can be asked for",
 }
+
+
+@dataclass(frozen=True, repr=False)
+class LogBayesFactor:
+    """log Z of one model less log Z of another, in nats, and one standard deviation of it: ``r2 - r1``."""
+
+    value: float
+    std: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.{_decimals(self.std)}f} ± {self.std:.2g}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -295,6 +309,12 @@ class Result:
         if self.reweigh is None:
             raise TypeError(f"a result of {self.method} keeps no model to reweigh: run again under the other prior.")
         return self.reweigh(self, self.prior, prior)
+
+    def __sub__(self, other: Result) -> LogBayesFactor:
+        """The log Bayes factor of this model against another of the same data: which cannot be told from here."""
+        if not isinstance(other, Result):
+            return NotImplemented
+        return LogBayesFactor(self.log_z - other.log_z, math.hypot(self.log_z_std, other.log_z_std))
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""
