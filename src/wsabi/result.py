@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsabi._core.edges import edge
@@ -291,6 +292,10 @@ class Result:
     def plot(self) -> ResultPlots:
         """Pictures: ``corner()``, ``convergence()``, ``searches()``, ``slices()``, ``check()`` (extra ``plot``)."""
         return edge("plots.of_result").ResultPlots(self)  # type: ignore[no-any-return]
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write a page about this result, one HTML file that needs nothing from elsewhere; returns where it is."""
+        return edge("pages.page").write_page(self, path)  # type: ignore[no-any-return]
 
     def with_prior(self, prior: Any) -> Result:
         """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.

@@ -20,7 +20,7 @@ def test_ticks_are_few_round_and_inside(low, span, most):
     assert all(low - 1e-6 * span <= value <= low + span * (1 + 1e-6) for value in found)
     if len(found) > 1:
         step = found[1] - found[0]
-        assert round(step / 10 ** math.floor(math.log10(step) + 1e-6), 3) in (1.0, 2.0, 5.0)
+        assert round(step / 10 ** math.floor(math.log10(step) + 1e-6), 3) in (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 def test_no_ticks_without_a_span():

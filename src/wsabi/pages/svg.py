@@ -31,13 +31,13 @@ def svg(width: float, height: float, parts: Iterable[str], label: str, *, role: 
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round values between two ends, steps of 1, 2 or 5 times a power of ten."""
+    """Round values between two ends, steps of 1, 2, 2.5 or 5 times a power of ten."""
     span = high - low
     if not (math.isfinite(span) and span > 0.0):
         return []
     raw = span / max(most, 1)
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= raw * (1.0 - 1e-9))
+    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= raw * (1.0 - 1e-9))
     first = math.ceil(low / step - 1e-9)
     return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["chosen_columns", "draw_corner", "highest_density_levels", "joint_density"]
+__all__ = ["chosen_columns", "draw_corner", "highest_density_levels", "joint_density", "limits_of"]
 
 MOST = 12
 EXACT = 4  # parameters up to which joint densities are drawn from all that is known; beyond, from THINNED points
@@ -38,7 +38,7 @@ def draw_corner(
     with house_style():
         grid = _new_axes(n) if axes is None else np.array(on_axes(axes, n * n, "corner"), dtype=object).reshape(n, n)
         size = float(np.clip(10.0 - 0.25 * n, 8.0, 9.0))
-        limits = [_limits(posterior, d) for d in columns]
+        limits = [limits_of(posterior, d) for d in columns]
         for i, row in enumerate(columns):
             for j, column in enumerate(columns):
                 axis = grid[i, j]
@@ -102,7 +102,8 @@ def _new_axes(n: int) -> Any:
     )  # fmt: skip
 
 
-def _limits(posterior: Posterior, d: int) -> tuple[float, float]:
+def limits_of(posterior: Posterior, d: int) -> tuple[float, float]:
+    """Ends of a picture of one parameter: all but a thousandth at each end, and a tenth more, inside the support."""
     low, high = posterior.form.quantiles(d, np.array([1e-3, 1.0 - 1e-3]))
     margin = 0.1 * (high - low) or max(abs(low), 1.0) * 1e-3
     return max(low - margin, float(posterior.support[0][d])), min(high + margin, float(posterior.support[1][d]))
@@ -110,7 +111,7 @@ def _limits(posterior: Posterior, d: int) -> tuple[float, float]:
 
 def joint_density(posterior: Posterior, a: int, b: int, *, exact: bool) -> Marginal2:
     """The joint density of two parameters on a coarse grid, of all points or of fewer."""
-    grids = tuple(np.linspace(*_limits(posterior, d), GRID) for d in (a, b))
+    grids = tuple(np.linspace(*limits_of(posterior, d), GRID) for d in (a, b))
     if exact:
         return posterior.marginal2(a, b, (grids[0], grids[1]))
     return posterior.weighted_sample(THINNED, rng=0).marginal2(a, b, (grids[0], grids[1]))
