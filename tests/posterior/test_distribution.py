@@ -46,12 +46,12 @@ def test_shortest_interval():
 
 
 @given(
-    x=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30, unique=True),
+    x=st.lists(st.integers(-1000, 1000), min_size=2, max_size=30, unique=True),  # a shift leaves their order
     q=st.floats(0.0, 1.0),
     shift=st.floats(-10.0, 10.0),
 )
 def test_weighted_quantiles_are_monotone_and_shift_with_the_values(x, q, shift):
-    values = np.array(x)
+    values = np.array(x, dtype=float)
     weights = np.arange(1.0, len(x) + 1.0)
     weights /= weights.sum()
     found = weighted_quantiles(values, weights, np.array([0.0, q, 1.0]))

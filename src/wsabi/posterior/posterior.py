@@ -206,7 +206,7 @@ class Posterior:
     # -- expectations -------------------------------------------------------------------------------------------------
 
     def expect(
-        self, f: Callable[[Any], object], *, n: int = _EXPECT, rng: Seed = 0, vectorized: bool = False
+        self, f: Callable[[Any], object], *, n: int | None = None, rng: Seed = 0, vectorized: bool = False
     ) -> float | Array:
         """E[f(x)] under the posterior, of the shape of one value of f.
 
@@ -214,7 +214,7 @@ class Posterior:
         ----------
         f : from one (D,) point to a number or an array; receives a dict of the names where the prior is a dict. With
             ``vectorized``, from (M, D), or a dict of (M,) arrays, to (M, ...).
-        n : number of weighted points at most.
+        n : number of weighted points; None is all there are, and 10,000 of a closed form.
         rng : what they are drawn with, where they are; the same points at every call unless it is changed.
 
         Warns
@@ -222,17 +222,22 @@ class Posterior:
         LowSampleSizeWarning
             If the points are worth fewer than 100 independent draws.
         """
-        return self.weighted_sample(n, rng).expect(f, vectorized=vectorized)
+        return self._sampled(n, rng).expect(f, vectorized=vectorized)
+
+    def _sampled(self, n: int | None, rng: Seed) -> WeightedSamples:
+        if n is None and isinstance(self.form, WeightedSamples):
+            return self.form
+        return self.form.weighted_sample(_EXPECT if n is None else n, rng)
 
     def expect_with_error(
-        self, f: Callable[[Any], object], *, n: int = _EXPECT, rng: Seed = 0, vectorized: bool = False
+        self, f: Callable[[Any], object], *, n: int | None = None, rng: Seed = 0, vectorized: bool = False
     ) -> Expectation:
         """E[f(x)] and its standard error, as ``(value, error)``; see :meth:`expect`.
 
         The error is that of the finite number of weighted points. What the model does not know of the posterior is not
         in it: ``result.warnings`` speak of that.
         """
-        return self.weighted_sample(n, rng).expect_with_error(f, vectorized=vectorized)
+        return self._sampled(n, rng).expect_with_error(f, vectorized=vectorized)
 
     # -- densities ----------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,8 @@ from wsabi.result import ModelBelief, Result
 
 __all__ = ["reweigh"]
 
-DRAWS = 4000
+DRAWS = 4000  # of a prior
+BLOCK = 2048
 FEW = 10.0  # effective draws, below which their spread is not known either
 # Share of the new prior outside the support of the old one, where no evaluation can be. At or below NONE it is
 # round-off of the tails' probabilities. Up to NEGLIGIBLE, a mode there with as much likelihood as the one known would
@@ -150,7 +151,8 @@ def _unseen_share(X: Array, old: Array, new: Array, points: Array) -> float:
     except NumericalError:
         return 1.0
     draws, seen = solve_lower(L, (X - mean).T).T, solve_lower(L, (points - mean).T).T
-    nearest = np.sqrt(np.min(square_distances(draws, seen), axis=1))
+    blocks = np.array_split(draws, -(-len(draws) // BLOCK))  # all distances at once might be a gigabyte
+    nearest = np.sqrt(np.concatenate([np.min(square_distances(block, seen), axis=1) for block in blocks]))
     order = np.argsort(nearest)
     usual = nearest[order][np.searchsorted(np.cumsum(old[order]), 0.99).clip(max=len(order) - 1)]
     return max(0.0, float(new[nearest > usual].sum()) - 0.01)

@@ -24,6 +24,7 @@ _TAIL = 1e-3  # posterior mass beyond either end of a default grid, before three
 # half of _CORE robust sds of the median and logarithmic far outside, where one bandwidth in x would be too narrow.
 _CORE = 3.0
 _BLURRED = 0.3  # of the sd: where the densest quarter is that narrow there are several modes (exponential: 0.45)
+_JOINT_POINTS = 4000  # of a joint density, whose kernel is so wide that more of them would not show
 _JOINT_ENTRIES = 2**22  # entries of one (Ga, Gb, draws) block: 32 MB
 _BLOCK = 2**13  # draws per block of a kernel density estimate: 200 × 8192 doubles are 13 MB
 
@@ -235,6 +236,8 @@ class WeightedSamples:
         parameters have one mode. What it would put outside the support is taken off by dividing by the kernel's share
         inside; the sum over the grid is as it comes out, 1 to a few per cent where the grid holds all draws.
         """
+        if len(self.points) > _JOINT_POINTS:
+            return self.weighted_sample(_JOINT_POINTS, rng=0).marginal2(a, b, grids)
         axes = [_Axis.of(self, axis, exponent=-1.0 / 6.0) for axis in (a, b)]
         at = [axis.bend(np.asarray(grid, dtype=np.float64)) for axis, grid in zip(axes, grids, strict=True)]
         rho = 0.0

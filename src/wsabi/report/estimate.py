@@ -21,6 +21,9 @@ from wsabi.result import Certificate, ErrorBudget, ModelBelief
 
 __all__ = ["NEAR", "Estimate", "adaptive_estimate", "adaptive_posterior", "plain_estimate"]
 
+# Draws of the posterior. The 99 % quantile of a heavy-tailed scale parameter (tau of the eight schools) has a standard
+# error of 0.2 sds with 4,000 of them, and 0.1 with 16,000, which take half a second in ten dimensions.
+DRAWS = 16_000
 NEAR = 5.0  # nats below the highest log ℓ: points that far down carry less than a hundredth of its density
 
 
@@ -97,7 +100,7 @@ def adaptive_posterior(model: AdaptiveModel, chart: Chart, estimate: Estimate) -
     """ℓπ/Z in the user's coordinates, by weighted draws."""
     if estimate.certificate is None:
         raise NumericalError("there is no estimate to draw a posterior from.")
-    U, log_weights = model.posterior_draws(4000, estimate.certificate)
+    U, log_weights = model.posterior_draws(DRAWS, estimate.certificate)
     by_points = estimate.certificate.rests_on_points
     drawn = WeightedSamples.from_log_weights(
         chart.to_user(U),
