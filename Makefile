@@ -15,7 +15,7 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels oldest lint types format bench study clean
+.PHONY: help demo test test-browser test-kernels oldest lint types format bench study clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,12 @@ demo: $(VENV)/.stamp-cli  ## the evidence of a small classification problem, liv
 	$(BIN)/python examples/demo.py
 
 test: lint types  ## lint, types, tests with coverage, doctests, examples
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term -rs
+
+test-browser: $(VENV)/.stamp-test  ## the report page in headless Chromium (Debian: apt-get install chromium)
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	  echo "no Chromium found; on Debian: apt-get install chromium" >&2; exit 1
+	$(BIN)/python -m pytest -m browser tests/pages
 
 test-kernels: $(VENV)/.stamp-test  ## the tests under each OpenBLAS kernel of KERNELS that this CPU can run
 	.ci/kernels "$(KERNELS)" $(BIN)/python -m pytest -n $(JOBS) $(TESTS)

@@ -310,7 +310,7 @@ def test_a_batch_cut_short_counts(name):
     if name == "simple-monte-carlo":
         assert_allclose(result.log_z, math.log(np.exp(result.log_likelihoods).mean()), rtol=1e-12)
     else:
-        assert len(result.posterior.X) == 143
+        assert len(result.posterior.form.X) == 143
 
 
 def test_points_of_one_batch_know_of_each_other():

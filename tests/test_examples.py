@@ -49,7 +49,7 @@ def test_example_runs_and_is_right(script, tmp_path):
     assert abs(printed("estimate", output) - printed("exact|known value", output)) < TOLERANCE, output
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/sharp-bits.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/sharp-bits.md", "docs/results.md"])
 def test_python_blocks_run_from_top_to_bottom(page, tmp_path):
     blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     assert blocks, f"{page} has no python block"

@@ -1,15 +1,18 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
+from wsabi.comparison import Comparison, compare
 from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
 from wsabi.integrator import Integrator
+from wsabi.posterior.posterior import Posterior
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
 from wsabi.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = [
+    "Comparison",
     "EvidenceWarning",
     "Gaussian",
     "GaussianMixture",
@@ -20,11 +23,13 @@ __all__ = [
     "NoMassFound",
     "NumericalError",
     "Polynomial",
+    "Posterior",
     "Result",
     "Settings",
     "SquaredExponential",
     "Transform",
     "Uniform",
     "__version__",
+    "compare",
     "integrate",
 ]

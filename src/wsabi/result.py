@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from wsabi._core.edges import edge
 from wsabi._core.logspace import log_ratio_std
 from wsabi._core.types import Array
 from wsabi.gp.fit import FitRecord
@@ -14,10 +16,13 @@ from wsabi.settings import Settings
 
 if TYPE_CHECKING:
     from wsabi.ledger import Ledger
-    from wsabi.posterior.closed_form import Posterior
-    from wsabi.posterior.weighted import WeightedSamples
+    from wsabi.plots.of_result import ResultPlots
+    from wsabi.posterior.posterior import Posterior
 
-__all__ = ["Certificate", "ErrorBudget", "ModelBelief", "Reason", "Record", "Result", "SearchRecord"]
+__all__ = [
+    "Certificate", "CheckPoints", "Diagnostics", "ErrorBudget", "LogBayesFactor", "ModelBelief", "Reason", "Record",
+    "Result", "SearchRecord", "Slice",
+]  # fmt: skip
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
@@ -32,6 +37,20 @@ REASONS: dict[str, str] = {
     "error": "the likelihood failed",
     "running": "not stopped: more points can be asked for",
 }
+
+
+@dataclass(frozen=True, repr=False)
+class LogBayesFactor:
+    """log Z of one model less log Z of another, in nats, and one standard deviation of it: ``r2 - r1``."""
+
+    value: float
+    std: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.{_decimals(self.std)}f} ± {self.std:.2g}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -140,6 +159,56 @@ class Certificate:
     misplaced: float = math.nan
 
 
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The model of log ℓ along one parameter, the others as at the mode.
+
+    Attributes
+    ----------
+    grid : (G,) values of the parameter, in the user's coordinates.
+    mean, std : (G,) of log ℓ there, in nats.
+    """
+
+    grid: Array
+    mean: Array
+    std: Array
+
+
+@dataclass(frozen=True, eq=False)
+class CheckPoints:
+    """The check points, and what models that had not seen them predicted there.
+
+    Attributes
+    ----------
+    points : (N, D), in the user's coordinates.
+    log_likelihoods : (N,) log ℓ as evaluated.
+    predicted, std : (N,) predictive mean and sd of log ℓ.
+    weights : (N,) ℓπ/p, p the density they were drawn from, with sum one.
+    """
+
+    points: Array
+    log_likelihoods: Array
+    predicted: Array
+    std: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """What pictures of a run need to know of its models.
+
+    Attributes
+    ----------
+    mode : (D,) the evaluation of highest ℓπ, in the user's coordinates.
+    slices : one for each parameter, through the mode; empty where the prior's coordinates cannot be taken one by one.
+    check : None where there were no check points.
+    """
+
+    mode: Array
+    slices: tuple[Slice, ...] = ()
+    check: CheckPoints | None = None
+
+
 @dataclass(frozen=True)
 class SearchRecord:
     """One search, from the prior or around a point that another met: its cost, log mass, outcome and kind.
@@ -165,7 +234,7 @@ class Record:
     log_z_std: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The estimate of log Z, how it was reached, and what follows from it; of every method, baselines too.
 
@@ -190,7 +259,7 @@ class Result:
     prior : the prior of the run.
     ledger : everything that happened in the run, from which it can go on; None for baselines and after ``with_prior``.
     settings : the algorithm's choices; None for baselines.
-    posterior : ℓπ/Z under the model, or weighted draws from it, in the user's coordinates.
+    posterior : ℓπ/Z in the user's coordinates: moments, quantiles, densities, draws, by name.
     """
 
     method: str
@@ -210,7 +279,7 @@ class Result:
     fits: tuple[FitRecord, ...] = field(repr=False)
     jitter: float
     settings: Settings | None = field(repr=False)
-    posterior: Posterior | WeightedSamples = field(repr=False)
+    posterior: Posterior = field(repr=False)
     certificate: Certificate | None = field(default=None, repr=False)
     searches: tuple[SearchRecord, ...] = field(default=(), repr=False)
     symmetries: tuple[str, ...] = ()
@@ -219,6 +288,20 @@ class Result:
     prior: Any = field(default=None, repr=False)
     reweigh: Callable[..., Result] | None = field(default=None, repr=False)
     ledger: Ledger | None = field(default=None, repr=False)
+
+    @property
+    def diagnostics(self) -> Diagnostics | None:
+        """What pictures need to know of the models; None for baselines and after ``with_prior``."""
+        return self.posterior.diagnostics
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Pictures: ``corner()``, ``convergence()``, ``searches()``, ``slices()``, ``check()`` (extra ``plot``)."""
+        return edge("plots.of_result").ResultPlots(self)  # type: ignore[no-any-return]
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write a page about this result, one HTML file that needs nothing from elsewhere; returns where it is."""
+        return edge("pages.page").write_page(self, path)  # type: ignore[no-any-return]
 
     def with_prior(self, prior: Any) -> Result:
         """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.
@@ -238,6 +321,12 @@ class Result:
             raise TypeError(f"a result of {self.method} keeps no model to reweigh: run again under the other prior.")
         return self.reweigh(self, self.prior, prior)
 
+    def __sub__(self, other: Result) -> LogBayesFactor:
+        """The log Bayes factor of this model against another of the same data: which cannot be told from here."""
+        if not isinstance(other, Result):
+            return NotImplemented
+        return LogBayesFactor(self.log_z - other.log_z, math.hypot(self.log_z_std, other.log_z_std))
+
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""
         if not 0.0 < probability < 1.0:
@@ -248,6 +337,15 @@ class Result:
             return -math.inf, math.inf
         half = float(ndtri(0.5 + 0.5 * probability)) * self.log_z_std
         return self.log_z - half, self.log_z + half
+
+    def __repr__(self) -> str:
+        digits = _decimals(self.log_z_std)
+        log_z = f"{self.log_z:.{digits}f} ± {self.log_z_std:.2g}"
+        doubts = f", {len(self.warnings)} warning{'s' * (len(self.warnings) > 1)}" if self.warnings else ""
+        return f"Result({self.method}: log Z = {log_z}, {self.n_evals} evaluations{doubts})"
+
+    def _repr_html_(self) -> str:
+        return str(edge("pages.notebook").html(self))
 
     def __str__(self) -> str:
         low, high = self.interval(0.95)
@@ -263,10 +361,7 @@ class Result:
         ]
         if self.certificate is not None and self.certificate.n_points:
             rows.insert(3, ("check", _described(self.certificate)))
-        draws = getattr(self.posterior, "points", None)  # there are none where the posterior is a closed form
-        if draws is not None:
-            size = getattr(self.posterior, "effective_sample_size", math.nan)
-            rows.append(("posterior", f"{len(draws)} weighted points, which count as {size:.0f} draws"))
+        rows.append(("posterior", self.posterior.form.description))
         rows += [("symmetry", text) for text in self.symmetries]
         if math.isnan(self.error_budget.total):
             rows = [row for row in rows if row[0] != "error bar"]

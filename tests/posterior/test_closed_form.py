@@ -14,7 +14,7 @@ import reference
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import condition
 from wsabi.gp.kernel import SquaredExponential
-from wsabi.posterior.closed_form import LowSampleSizeWarning, Posterior
+from wsabi.posterior.closed_form import ClosedForm, LowSampleSizeWarning
 from wsabi.posterior.importance import Student, resample
 from wsabi.posterior.quadratic import QuadraticDensity, truncated_moments
 from wsabi.posterior.weighted import WeightedSamples
@@ -57,7 +57,7 @@ def build(space, method):
     l_tilde = latent_values(np.maximum(likelihood(X), alpha), alpha, method)
     gp = condition(X, l_tilde, np.array([0.9, 1.3, 1.1])[: space.dim], capacity=20)
     log_z = np.log(moments(gp, space.measure, alpha, method).mean) + LOG_L_MAX
-    return Posterior.from_gp(
+    return ClosedForm.from_gp(
         gp, alpha=alpha, method=method, measure=space.measure, chart=space, log_l_max=LOG_L_MAX, log_z=log_z
     )
 
@@ -291,8 +291,8 @@ def test_transform_moments_and_errors():
     assert np.all(np.abs(posterior.mean - mean) < 0.06 * np.sqrt(np.diag(cov)))
     assert_allclose(posterior.cov, cov, rtol=0.1, atol=0.06 * np.max(cov))
     assert posterior.sample(10, 0).shape == (10, 2)
-    with pytest.raises(TypeError, match=r"marginal needs a density.*sample\(\)"):
-        posterior.marginal(0)
+    grid, density = posterior.marginal(0)  # of weighted points
+    assert_allclose(trapezoid(density, grid), 1.0, atol=0.02)
     with pytest.raises(TypeError, match="log_density needs a density"):
         posterior.log_density([[0.5, 0.5]])
 
@@ -302,6 +302,56 @@ def test_log_density_prior_follows_its_reference():
     posterior = build(chart(target), "wsabi-l")
     assert_allclose(posterior.mean, brute_moments(posterior, 61)[1], rtol=1e-8)
     assert posterior.names == ("slope",)
+
+
+# -- joint densities and quantiles ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_joint_densities_match_quadrature_of_the_third_axis(kind, method):
+    """Exact in the base coordinates of three correlated axes: a dropped covariance of any pair shows."""
+    posterior = build(chart(prior(kind, 3)), method)
+    density = posterior._density()
+    low, high = np.quantile(posterior.measure.sample(500, 1), [0.2, 0.8], axis=0)
+    for pair, other in (((0, 1), 2), ((2, 0), 1)):
+        points = np.array([[low[pair[0]], high[pair[1]]], [0.1, 0.2], [high[pair[0]], low[pair[1]]]])
+        found = density.marginal_of(list(pair), points)
+        if isinstance(posterior.measure, Bounded):
+            x, weights = legendre(-1.0, 1.0, 6, 20)
+        else:
+            x, weights = legendre(-9.0, 9.0, 60, 20)
+        for k, (a, b) in enumerate(points):
+            nodes = np.empty((len(x), 3))
+            nodes[:, pair[0]], nodes[:, pair[1]], nodes[:, other] = a, b, x
+            brute = weights @ (np.exp(posterior.measure.log_pdf(nodes)) * quadratic(density, nodes))
+            assert found[k] == pytest.approx(brute, rel=1e-8, abs=1e-12)
+
+
+def test_joint_density_in_the_users_coordinates(curved):
+    """Its integral over one parameter is the marginal of the other."""
+    a = np.linspace(0.01, 70.0, 1401)
+    b = np.array([0.5, 2.0, 5.0])
+    joint = curved.marginal2(0, 1, (a, b)).density
+    assert_allclose(trapezoid(joint, a, axis=0), curved.marginal(1, b).density, rtol=1e-4)
+    assert_allclose(curved.marginal2(1, 0, (b, a)).density, joint.T, rtol=1e-12)
+    with pytest.raises(ValueError, match="inside the support"):
+        curved.marginal2(1, 0, (np.array([-1.0]), a))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["wsabi-l", "wsabi-m"])
+def test_quantiles_invert_the_marginal(kind, method):
+    """The integral of the marginal up to each quantile is its level, at the accuracy of the closed form."""
+    posterior = build(chart(prior(kind, 2)), method)
+    levels = np.array([0.001, 0.1, 0.5, 0.975])
+    shift, scale = posterior.chart.affine
+    for axis in range(2):
+        ends, _, _ = posterior._density().axis_rule(axis)
+        first = shift[axis] + scale[axis] * ends[0]
+        for level, x in zip(levels, posterior.quantiles(axis, levels), strict=True):
+            nodes, weights = legendre(first, x, 60, 20)
+            assert weights @ posterior.marginal(axis, nodes).density == pytest.approx(level, abs=1e-9)
 
 
 # -- draws ------------------------------------------------------------------------------------------------------------
@@ -389,7 +439,7 @@ def test_posterior_far_from_student_warns():
     X = np.concatenate([centre + 0.1 * space.measure.sample(20, 0), -centre + 0.1 * space.measure.sample(20, 1)])
     gp = condition(X, np.sqrt(2 * peaks(X)), np.full(8, 0.12))
     z = moments(gp, space.measure, 0.0, "wsabi-l").mean
-    posterior = Posterior.from_gp(
+    posterior = ClosedForm.from_gp(
         gp, alpha=0.0, method="wsabi-l", measure=space.measure, chart=space, log_l_max=0.0, log_z=np.log(z)
     )
     with pytest.warns(LowSampleSizeWarning):
@@ -418,7 +468,7 @@ def test_pickle_and_independence_from_the_gp(method):
     X = space.measure.sample(10, 0)
     gp = condition(X, likelihood(X), np.array([0.9, 1.1]), capacity=20)
     keywords = {"alpha": 0.0, "method": method, "measure": space.measure, "chart": space, "log_l_max": 0.0}
-    posterior = Posterior.from_gp(gp, log_z=-1.0, **keywords)
+    posterior = ClosedForm.from_gp(gp, log_z=-1.0, **keywords)
     query = np.array([[1.0, 2.0], [0.5, 3.0]])
     before = posterior.log_density(query)
     gp.append(np.array([0.3, 0.2]))
@@ -427,7 +477,7 @@ def test_pickle_and_independence_from_the_gp(method):
     assert np.array_equal(posterior.log_density(query), before)
     assert np.array_equal(copy.log_density(query), before)
     assert np.array_equal(copy.mean, posterior.mean)
-    assert repr(posterior) == f"Posterior(amp, tau; {method}, 10 points)"
+    assert repr(posterior) == f"ClosedForm(amp, tau; {method}, 10 points)"
 
 
 def test_parameters_by_name_and_index():
@@ -471,7 +521,7 @@ def test_returned_moments_are_copies():
 def test_a_model_without_mass_says_so():
     space = chart(prior("gaussian", 1))
     gp = condition(space.measure.sample(4, 0), -np.ones(4), np.array([1.0]))
-    posterior = Posterior.from_gp(
+    posterior = ClosedForm.from_gp(
         gp, alpha=0.0, method="bq", measure=space.measure, chart=space, log_l_max=0.0, log_z=-np.inf
     )
     for use in (lambda: posterior.mean, lambda: posterior.sample(3), lambda: posterior.marginal(0)):

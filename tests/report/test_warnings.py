@@ -129,7 +129,7 @@ def test_the_table_of_a_running_integrator_makes_no_false_statement() -> None:
     assert "nan" not in text
     assert "inf" not in text
     assert "method          adaptive" in text
-    assert "posterior       4000 weighted points, which count as" in text
+    assert "posterior       16000 weighted points, which count as" in text
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -19,7 +19,7 @@ from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.result import Certificate, ModelBelief
 
-__all__ = ["belief", "final_estimate", "interim_estimate", "posterior_draws", "relearnt"]
+__all__ = ["belief", "check_points", "final_estimate", "interim_estimate", "posterior_draws", "relearnt"]
 
 # Numbers of the streams that estimates, the last learning and the posterior draw from.
 FOR_ESTIMATES, FOR_LEARNING, FOR_POSTERIOR = range(3)
@@ -98,9 +98,8 @@ def posterior_draws(state: State, n: int, certificate: Certificate) -> tuple[Arr
     if state.models is None:
         raise NumericalError("there are no models to draw from yet.")
     if certificate.rests_on_points:
-        X, log_l, numbers = state.data.checks()
-        log_p = log_mixture(state.proposals, numbers - state.data.first_proposal, X)
-        return X, log_l + state.measure.log_pdf(X) - log_p
+        X, _, log_weights = check_points(state)
+        return X, log_weights
     models = state.models if state.crossfit is None else state.crossfit.regions
     rng = state.problem.streams.stream(FOR_POSTERIOR, state.n)
     proposal = state.proposals[-1]
@@ -109,6 +108,15 @@ def posterior_draws(state: State, n: int, certificate: Certificate) -> tuple[Arr
         finer = proposal.refined(lambda X: models.surrogate(X)[0], rng)
         drawn = max(drawn, _weighted(state, finer, models, n, rng), key=lambda both: _effective_size(both[1]))
     return drawn if np.any(np.isfinite(drawn[1])) else state.data.training_joint()
+
+
+def check_points(state: State) -> tuple[Array, Array, Array]:
+    """The check points X (N, D), log ℓ (N,) there, less the offset, and their log weights ℓπ/p (N,)."""
+    X, log_l, numbers = state.data.checks()
+    if not len(X):
+        return X, log_l, log_l
+    log_p = log_mixture(state.proposals, numbers - state.data.first_proposal, X)
+    return X, log_l, log_l + state.measure.log_pdf(X) - log_p
 
 
 def _weighted(

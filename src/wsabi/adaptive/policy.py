@@ -40,8 +40,8 @@ KINDS: tuple[Kind, ...] = ("annealed", "ascent", "greedy")  # in the order in wh
 def keeps_returning(state: State) -> bool:
     """Whether the last searches came back to known regions, or to negligible ones, and were enough to believe it.
 
-    Searches around a point say nothing of the rest of the prior, and do not count. Where the user promises one mode, the
-    first search is enough.
+    Searches around a point say nothing of the rest of the prior, and do not count. Where the user promises one mode,
+    the first search is enough.
     """
     numbers, settings = TUNING.policy, state.problem.settings
     if settings.modes == "one":

@@ -15,7 +15,7 @@ from wsabi._core.types import Array, Seed, as_generator
 from wsabi.baselines.doubly_bayesian_model import DoublyBayesianModel, inverse_log_transform
 from wsabi.baselines.recording import Callback, Run, Summary
 from wsabi.gp.exact import GP
-from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.closed_form import ClosedForm
 from wsabi.priors import Bounded
 from wsabi.quadrature.design import spread_design
 from wsabi.quadrature.embeddings import kernel_mean
@@ -122,7 +122,7 @@ class _ActiveQuadrature:
         gp, _ = model.models()
         # ℓπ/Z of the GP on ℓ alone, with that GP's own integral: values at candidates are not data.
         own = float(kernel_mean(gp.unit_kernel, model.measure, gp.X) @ gp.weights)
-        posterior = Posterior.from_gp(
+        posterior = ClosedForm.from_gp(
             gp, alpha=0.0, method="bq", measure=model.measure, chart=run.chart, log_l_max=model.log_l_max,
             log_z=safe_log(own) + model.log_l_max,
         )  # fmt: skip

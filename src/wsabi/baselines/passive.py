@@ -10,7 +10,7 @@ import numpy as np
 from wsabi._core.linalg import JITTER
 from wsabi._core.types import Array
 from wsabi.baselines.recording import Run, Summary
-from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.closed_form import ClosedForm
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import ModelBelief
 
@@ -51,7 +51,7 @@ class PassiveQuadrature:
         belief = model.belief()
         if belief is None or model.gp is None:
             return None
-        posterior = Posterior.from_gp(
+        posterior = ClosedForm.from_gp(
             model.gp, alpha=model.alpha, method=model.settings.method, measure=model.measure, chart=run.chart,
             log_l_max=model.log_l_max, log_z=belief.log_mean,
         )  # fmt: skip

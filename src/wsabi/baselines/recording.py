@@ -15,8 +15,8 @@ from wsabi._core.types import Array
 from wsabi.errors import LikelihoodError, NoMassFound, NumericalError
 from wsabi.gp.fit import FitRecord
 from wsabi.likelihood import evaluator
-from wsabi.posterior.closed_form import Posterior
-from wsabi.posterior.weighted import WeightedSamples
+from wsabi.posterior.form import Form
+from wsabi.posterior.posterior import Posterior
 from wsabi.priors import as_prior
 from wsabi.priors.chart import chart
 from wsabi.result import ErrorBudget, ModelBelief, Reason, Record, Result
@@ -36,7 +36,7 @@ class Summary:
     """What an estimator makes of all evaluations: the parts of a :class:`~wsabi.Result` that depend on the method."""
 
     belief: ModelBelief
-    posterior: Posterior | WeightedSamples
+    posterior: Form
     warnings: tuple[str, ...] = ()
     fits: tuple[FitRecord, ...] = ()
     jitter: float = 0.0
@@ -247,5 +247,5 @@ class Run:
             fits=summary.fits,
             jitter=summary.jitter,
             settings=None,
-            posterior=summary.posterior,
+            posterior=Posterior(summary.posterior),
         )

@@ -1,5 +1,7 @@
 """Figures with matplotlib (extra ``plot``): models of a likelihood on a line, and convergence over time.
 
+``result.plot`` (:mod:`~wsabi.plots.of_result`) draws one result: corner, convergence, searches, slices, check.
+
 Every function takes plain arrays and returns a ``matplotlib.figure.Figure`` that no window shows; :func:`save` writes
 it as PNG and SVG. matplotlib is imported when a figure is drawn, not before.
 """

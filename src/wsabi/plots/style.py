@@ -7,10 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "LABELS", "LINES", "TRUTH", "MissingMatplotlib", "new_figure", "require_matplotlib", "save"]
+__all__ = [
+    "AMBER", "BLUE", "COLOURS", "GREEN", "GREY", "LABELS", "LINES", "ORANGE", "OUTCOMES", "PINK", "PURPOSES", "SKY",
+    "TRUTH", "MissingMatplotlib", "few_ticks", "house_style", "new_figure", "on_axes", "purpose_of",
+    "require_matplotlib", "save",
+]  # fmt: skip
 
 # The palette of Okabe and Ito (2008), which keeps its hues apart for the colour-blind. Methods never shown in one
 # figure may share a colour; methods in one figure differ in line style as well, for grey printers.
@@ -105,3 +112,55 @@ def save(figure: Figure, path: Path, *, dpi: int = 150) -> list[Path]:
         figure.savefig(written[0], dpi=dpi, metadata={"Software": None})
         figure.savefig(written[1], metadata={"Date": None})
     return written
+
+
+# -- pictures of one result -------------------------------------------------------------------------------------------
+
+BLUE, ORANGE, GREEN, SKY, PINK, AMBER, GREY = (
+    "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#8C8C8C",
+)  # fmt: skip
+PURPOSES: dict[str, tuple[str, str]] = {  # what an evaluation was for -> label and colour
+    "search": ("search", SKY),
+    "image": ("symmetry", PINK),
+    "refine": ("refine", GREEN),
+    "check": ("check", AMBER),
+    "told": ("told by you", GREY),
+}
+OUTCOMES: dict[str, tuple[str, str, str]] = {  # of a search -> colour, marker and label
+    "new region": (BLUE, "o", "found a new mode"),
+    "known region": (GREEN, "s", "came back to a known mode"),
+    "negligible mass": (AMBER, "^", "ended in negligible mass"),
+    "unfinished": (GREY, "X", "unfinished"),
+}
+
+
+def purpose_of(label: str) -> str:
+    """The kind of an evaluation, of its label in the ledger: "search 3" is a search."""
+    kind = label.split()[0]
+    return kind if kind in PURPOSES else "refine"
+
+
+def on_axes(axes: Any, count: int, what: str) -> list[Axes]:
+    """Axes that the user gave, as a list of so many."""
+    found = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(found) != count:
+        raise ValueError(f"{what} needs {count} axes; got {len(found)}.")
+    return found
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw in the house style, on whatever axes."""
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    with rc_context(RC):
+        yield
+
+
+def few_ticks(axis: Axes, *, x: int = 3, y: int = 3) -> None:
+    """At most so many ticks on either axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.xaxis.set_major_locator(MaxNLocator(x, prune="both" if x < 5 else None))
+    axis.yaxis.set_major_locator(MaxNLocator(y, prune="both" if y < 5 else None))

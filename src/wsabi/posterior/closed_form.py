@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -16,15 +16,17 @@ from wsabi._core.types import Array, ArrayLike, Seed, as_generator
 from wsabi.errors import NumericalError
 from wsabi.gp.exact import GP
 from wsabi.gp.kernel import SquaredExponential
+from wsabi.posterior.distribution import PanelDistribution
 from wsabi.posterior.importance import LowSampleSizeWarning, Student, checked_size, resample, warn_if_few
 from wsabi.posterior.quadratic import QuadraticDensity
-from wsabi.posterior.weighted import Marginal, WeightedSamples, parameter_index
+from wsabi.posterior.weighted import Marginal, Marginal2, WeightedSamples, parameter_index
 from wsabi.priors import Measure
 from wsabi.priors.chart import Chart
+from wsabi.priors.names import Groups
 from wsabi.quadrature.warp import likelihood_moments
 from wsabi.settings import Method
 
-__all__ = ["LowSampleSizeWarning", "Posterior"]
+__all__ = ["ClosedForm", "LowSampleSizeWarning"]
 
 _BLOCK_ENTRIES = 2**22  # entries of one (points, data) block: 32 MB
 # Importance sampling: mostly from a Student density matched to the posterior, with a share of the prior, so that no
@@ -37,7 +39,7 @@ _TAIL = 1e-6  # mass left out at each end of a default grid
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class ClosedForm:
     """p(x) = ℓ(x)π(x)/Z with ℓ the model's mean: α + ½m̃² (L), α + ½(m̃² + C̃) (M) or m̃ (Bayes-Hermite).
 
     The means are paper eqs. (9), (11) and, for a GP on ℓ, section 2; Z is eq. (1). The paper stops at Z.
@@ -78,7 +80,7 @@ class Posterior:
     @classmethod
     def from_gp(
         cls, gp: GP, *, alpha: float, method: Method, measure: Measure, chart: Chart, log_l_max: float, log_z: float
-    ) -> Posterior:
+    ) -> ClosedForm:
         """The posterior of a GP in its present state: arrays are copied, so the GP may go on growing."""
         size = gp.n * (gp.n + 1) // 2 if method == "wsabi-m" else 0
         return cls(
@@ -87,8 +89,11 @@ class Posterior:
             log_z=float(log_z), packed=gp.factor.packed[:size].copy(),
         )  # fmt: skip
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # what is cached can be made again
+
     def __repr__(self) -> str:
-        return f"Posterior({', '.join(self.names)}; {self.method}, {len(self.X)} points)"
+        return f"ClosedForm({', '.join(self.names)}; {self.method}, {len(self.X)} points)"
 
     @property
     def dim(self) -> int:
@@ -99,6 +104,26 @@ class Posterior:
     def names(self) -> tuple[str, ...]:
         """D names of the parameters."""
         return self.chart.names
+
+    @property
+    def keyed(self) -> bool:
+        """Whether functions of x receive a dict of the names."""
+        return self.chart.keyed
+
+    @property
+    def groups(self) -> Groups:
+        """Names of the dict's entries with their columns; empty where each name is an entry."""
+        return self.chart.groups
+
+    @property
+    def support(self) -> tuple[Array, Array]:
+        """(low, high), both (D,): the prior is zero outside."""
+        return self.chart.support
+
+    @property
+    def description(self) -> str:
+        """What it is."""
+        return f"closed form, of {len(self.X)} evaluations"
 
     # -- density ------------------------------------------------------------------------------------------------------
 
@@ -173,13 +198,18 @@ class Posterior:
             shift, scale = self.chart.affine
             mean, cov = self._base_moments
             return shift + scale * mean, cov * np.outer(scale, scale)
-        sample = self.weighted_sample(_MOMENT_POOL, rng=0)
+        sample = self._sample
         if not self.chart.separable:
             return sample.mean, sample.cov
         cov = sample.cov
         mean, variances = (np.array(column) for column in zip(*map(self._axis_moments, range(self.dim)), strict=True))
         ratio = np.sqrt(variances / np.diag(cov))
         return mean, cov * np.outer(ratio, ratio)
+
+    @cached_property
+    def _sample(self) -> WeightedSamples:
+        """Weighted points for what has no closed form, the same at every call."""
+        return self.weighted_sample(_MOMENT_POOL, rng=0)
 
     def _axis_moments(self, axis: int) -> tuple[float, float]:
         """Mean and variance of x_axis by quadrature of its marginal in base coordinates."""
@@ -218,7 +248,7 @@ class Posterior:
     # -- marginals ----------------------------------------------------------------------------------------------------
 
     def marginal(self, parameter: int | str, grid: ArrayLike | None = None) -> Marginal:
-        """Marginal density of one parameter, in the user's coordinates.
+        """Marginal density of one parameter, in the user's coordinates; of weighted draws for a ``Transform`` prior.
 
         Parameters
         ----------
@@ -229,14 +259,10 @@ class Posterior:
         Returns
         -------
         (grid, density), both (G,).
-
-        Raises
-        ------
-        TypeError
-            For a ``Transform`` prior.
         """
         axis = parameter_index(parameter, self.names)
-        self._require_separable("marginal")
+        if not self.chart.separable:
+            return self._sample.marginal(axis, grid)
         log_mass, density = self._require_mass(), self._density()
         if grid is None:
             U = self._on_axis(axis, _default_grid(density, axis))
@@ -248,6 +274,39 @@ class Posterior:
         values = np.zeros(x.size)
         values[inside] = np.maximum(density.marginal(axis, U[:, axis]), 0.0) / jacobian * math.exp(-log_mass)
         return Marginal(x, values)
+
+    def marginal2(self, a: int, b: int, grids: tuple[Array, Array]) -> Marginal2:
+        """Joint density of two parameters, on grids (Ga,) and (Gb,) inside the support."""
+        if not self.chart.separable:
+            return self._sample.marginal2(a, b, grids)
+        bases, jacobians = [], []
+        for axis, grid in zip((a, b), grids, strict=True):
+            U, inside = self._grid_to_base(axis, np.asarray(grid, dtype=np.float64))
+            if not inside.all():
+                raise ValueError("grids must lie inside the support of the prior.")
+            bases.append(U[:, axis])
+            jacobians.append(np.exp(self.chart.log_jacobian_diag(U)[:, axis]))
+        points = np.stack(np.meshgrid(*bases, indexing="ij"), axis=-1).reshape(-1, 2)
+        values = np.maximum(self._density().marginal_of([a, b], points), 0.0) * math.exp(-self._require_mass())
+        values = values.reshape(len(bases[0]), len(bases[1])) / np.outer(*jacobians)
+        return Marginal2(np.asarray(grids[0]), np.asarray(grids[1]), values)
+
+    def quantiles(self, axis: int, levels: Array) -> Array:
+        """Values (L,) of one parameter below which the given probabilities (L,) lie."""
+        if not self.chart.separable:
+            return self._sample.quantiles(axis, levels)
+        if axis not in self._distributions:
+            self._require_mass()
+            density = self._density()
+            ends, nodes, _ = density.axis_rule(axis)
+            self._distributions[axis] = PanelDistribution.of(ends, density.marginal(axis, nodes))
+        u = self._distributions[axis].quantiles(levels)
+        return self.chart.to_user(self._on_axis(axis, u))[:, axis]
+
+    @cached_property
+    def _distributions(self) -> dict[int, PanelDistribution]:
+        """Distribution functions in base coordinates, by parameter, as they are asked for."""
+        return {}
 
     def _on_axis(self, axis: int, values: Array) -> Array:
         """Base points (G, D) with the given values on one axis and the measure's mean on the others."""

@@ -7,14 +7,14 @@ this kind, so their moments and marginals are written once, here: paper eqs. (9)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, roots_legendre
 
-from wsabi._core.linalg import cholesky
+from wsabi._core.linalg import cholesky, solve_lower
 from wsabi._core.types import Array
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.priors import Bounded, Gaussian, GaussianMixture, Measure, Polynomial, Uniform
@@ -133,7 +133,11 @@ class QuadraticDensity:
         return truncated_moments(midpoints, self.lengthscales / math.sqrt(2.0), box.low, box.high)
 
     def marginal(self, axis: int, grid: Array) -> Array:
-        """∫ f(u) du over all axes but one, (G,), at the values ``grid`` (G,) of u_axis.
+        """∫ f(u) du over all axes but one, (G,), at the values ``grid`` (G,) of u_axis."""
+        return self.marginal_of([axis], np.asarray(grid, dtype=np.float64)[:, None])
+
+    def marginal_of(self, axes: Sequence[int], points: Array) -> Array:
+        """∫ f(u) du over all axes but K of them, (G,), at the values ``points`` (G, K) of u on those K.
 
         Notes
         -----
@@ -141,36 +145,37 @@ class QuadraticDensity:
         for a Gaussian): the marginal is one quadratic form in A ∘ C for each g, O(N²) a value and no exponential per
         pair, and no factor of it can overflow.
         """
-        grid = np.asarray(grid, dtype=np.float64)
-        total = np.zeros(grid.size)
+        total = np.zeros(len(points))
+        chosen = np.asarray(axes)
         step = max(1, _BLOCK_ENTRIES // len(self.X))
-        for weight, bumps, C in self._axis_forms(axis):
+        for weight, bumps, C in self._axis_forms(chosen):
             C *= weight * self.A
-            for start in range(0, grid.size, step):
-                Q = bumps(grid[start : start + step])  # (N, G)
+            for start in range(0, len(points), step):
+                Q = bumps(points[start : start + step])  # (N, G)
                 total[start : start + step] += np.einsum("ng,ng->g", Q, C @ Q)
-        prior = _marginal_pdf(self.measure, axis, grid)
+        prior = _marginal_pdf(self.measure, chosen, points)
         if isinstance(self.measure, Bounded):  # q holds no density here, so that it may be zero, as outside the box
             return np.asarray((total + self.constant) * prior)
         return np.asarray(total + self.constant * prior)
 
-    def _axis_forms(self, axis: int) -> Iterator[tuple[float, _Bumps, Array]]:
+    def _axis_forms(self, axes: NDArray[np.intp]) -> Iterator[tuple[float, _Bumps, Array]]:
         """For each component of π: its weight, the factors q, and C (N, N)."""
-        others = np.arange(self.X.shape[1]) != axis
+        others = ~np.isin(np.arange(self.X.shape[1]), axes)
         if isinstance(self.measure, Bounded):
-            yield 1.0, self._bumps(self.measure, axis), self._box_overlap(self.measure, others)
+            yield 1.0, self._bumps(self.measure, axes), self._box_overlap(self.measure, others)
             return
         for weight, gaussian in _components(self.measure):
-            yield weight, self._bumps(gaussian, axis), self._gaussian_overlap(gaussian, axis, others)
+            yield weight, self._bumps(gaussian, axes), self._gaussian_overlap(gaussian, axes, others)
 
-    def _bumps(self, part: Gaussian | Bounded, axis: int) -> _Bumps:
-        """q_i(g): inside a box κ on this axis; under a Gaussian q_i² = W_ii N(g; m_ii, S_dd), m_ii = 2h_i."""
+    def _bumps(self, part: Gaussian | Bounded, axes: NDArray[np.intp]) -> _Bumps:
+        """q_i(g): inside a box κ on these axes; under a Gaussian q_i² = W_ii N(g; m_ii, S_aa), m_ii = 2h_i."""
         if isinstance(part, Bounded):
-            return _Bumps(self.X[:, axis], float(self.lengthscales[axis]), np.ones(len(self.X)))
+            return _Bumps(self.X[:, axes], np.diag(self.lengthscales[axes]), np.ones(len(self.X)))
         product = product_gaussian(self._kernel, part, self.X)
-        variance = float(product.cov[axis, axis])
-        squares = product_mean_diagonal(self._kernel, part, self.X) / math.sqrt(2.0 * math.pi * variance)
-        return _Bumps(2.0 * product.halves[:, axis], math.sqrt(2.0 * variance), np.sqrt(squares))
+        L = cholesky(product.cov[np.ix_(axes, axes)])
+        norm = np.prod(np.sqrt(2.0 * math.pi) * np.diag(L))
+        squares = product_mean_diagonal(self._kernel, part, self.X) / norm
+        return _Bumps(2.0 * product.halves[:, axes], math.sqrt(2.0) * L, np.sqrt(squares))
 
     def _box_overlap(self, box: Bounded, others: NDArray[np.bool_]) -> Array:
         """C = W of the other axes, (N, N)."""
@@ -179,12 +184,12 @@ class QuadraticDensity:
         kernel = SquaredExponential(1.0, self.lengthscales[others])
         return product_mean(kernel, _some_axes(box, others), self.X[:, others])
 
-    def _gaussian_overlap(self, gaussian: Gaussian, axis: int, others: NDArray[np.bool_]) -> Array:
-        """C_ij = exp(−½ ΔᵀΛ⁻¹SΛ⁻¹Δ) over the other axes, S = (2Λ⁻¹ + Σ_c⁻¹)⁻¹, Σ_c their covariance given u_axis."""
+    def _gaussian_overlap(self, gaussian: Gaussian, axes: NDArray[np.intp], others: NDArray[np.bool_]) -> Array:
+        """C_ij = exp(−½ ΔᵀΛ⁻¹SΛ⁻¹Δ) over the other axes, S = (2Λ⁻¹ + Σ_c⁻¹)⁻¹, Σ_c that of π given the chosen."""
         if not others.any():
             return np.ones_like(self.A)
-        cross = gaussian.cov[others, axis]
-        conditional = gaussian.cov[np.ix_(others, others)] - np.outer(cross, cross) / gaussian.cov[axis, axis]
+        root = solve_lower(cholesky(gaussian.cov[np.ix_(axes, axes)]), gaussian.cov[np.ix_(axes, others)])
+        conditional = gaussian.cov[np.ix_(others, others)] - root.T @ root
         lengthscales = self.lengthscales[others]
         given = Gaussian(np.zeros(lengthscales.size), conditional)
         S = product_gaussian(SquaredExponential(1.0, lengthscales), given, self.X[:, others]).cov
@@ -198,8 +203,8 @@ class QuadraticDensity:
         """
         low, high, sd = self._range(axis)
         parts = [self.measure] if isinstance(self.measure, Bounded) else [g for _, g in _components(self.measure)]
-        bumps = [self._bumps(part, axis) for part in parts]
-        width = min(min(b.sd for b in bumps) * math.sqrt(0.5), sd)  # of q²
+        bumps = [self._bumps(part, np.array([axis])) for part in parts]
+        width = min(min(float(b.L[0, 0]) for b in bumps) * math.sqrt(0.5), sd)  # of q²
         first = max(min(float(b.centres.min()) for b in bumps) - _BUMP_REACH * width, low)
         last = min(max(float(b.centres.max()) for b in bumps) + _BUMP_REACH * width, high)
         count = int(np.clip(math.ceil((last - first) / (_PANEL_SDS * width)), 1, _MAX_PANELS))
@@ -224,15 +229,18 @@ class QuadraticDensity:
 
 @dataclass(frozen=True, eq=False)
 class _Bumps:
-    """q_n(g) = a_n exp(−½ (g − y_n)²/s²): centres y (N,), one sd s, heights a (N,)."""
+    """q_n(g) = a_n exp(−½ |L⁻¹(g − y_n)|²): centres y (N, K), one lower factor L (K, K), heights a (N,)."""
 
     centres: Array
-    sd: float
+    L: Array
     heights: Array
 
-    def __call__(self, grid: Array) -> Array:
-        """(N, G), for G values."""
-        return np.asarray(self.heights[:, None] * np.exp(-0.5 * np.square((grid - self.centres[:, None]) / self.sd)))
+    def __call__(self, points: Array) -> Array:
+        """(N, G), for points (G, K)."""
+        exponent = np.zeros((len(self.centres), len(points)))
+        for g, y in zip(solve_lower(self.L, points.T), solve_lower(self.L, self.centres.T), strict=True):
+            exponent += np.square(g - y[:, None])
+        return np.asarray(self.heights[:, None] * np.exp(-0.5 * exponent))
 
 
 def _components(measure: Gaussian | GaussianMixture) -> list[tuple[float, Gaussian]]:
@@ -250,12 +258,14 @@ def _some_axes(box: Bounded, chosen: NDArray[np.bool_]) -> Bounded:
     return Polynomial.of_densities(box.low[chosen], box.high[chosen], densities)
 
 
-def _marginal_pdf(measure: Measure, axis: int, grid: Array) -> Array:
-    """π's own marginal density on one axis, (G,)."""
+def _marginal_pdf(measure: Measure, axes: NDArray[np.intp], points: Array) -> Array:
+    """π's own marginal density on some axes, (G,), at points (G, K)."""
     if isinstance(measure, Bounded):
-        return np.exp(_some_axes(measure, np.arange(measure.dim) == axis).log_pdf(grid[:, None]))
-    marginals = [(w, Gaussian(g.mean[axis], g.cov[axis, axis])) for w, g in _components(measure)]
-    return np.asarray(sum(w * np.exp(marginal.log_pdf(grid[:, None])) for w, marginal in marginals))
+        parts = (np.exp(_some_axes(measure, np.arange(measure.dim) == d).log_pdf(points[:, [k]]))
+                 for k, d in enumerate(axes))  # fmt: skip
+        return np.asarray(math.prod(parts))
+    marginals = [(w, Gaussian(g.mean[axes], g.cov[np.ix_(axes, axes)])) for w, g in _components(measure)]
+    return np.asarray(sum(w * np.exp(marginal.log_pdf(points)) for w, marginal in marginals))
 
 
 def truncated_moments(centres: Array, sds: Array, low: Array, high: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from wsabi._core.linalg import cholesky, solve_lower, square_distances
 from wsabi._core.logspace import log_sum_exp
 from wsabi._core.types import Array
 from wsabi.errors import NumericalError, announce
-from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Prior, Transform, Uniform, as_prior
 from wsabi.priors.chart import Chart, chart
@@ -26,7 +26,8 @@ from wsabi.result import ModelBelief, Result
 
 __all__ = ["reweigh"]
 
-DRAWS = 4000
+DRAWS = 4000  # of a prior
+BLOCK = 2048
 FEW = 10.0  # effective draws, below which their spread is not known either
 # Share of the new prior outside the support of the old one, where no evaluation can be. At or below NONE it is
 # round-off of the tails' probabilities. Up to NEGLIGIBLE, a mode there with as much likelihood as the one known would
@@ -90,13 +91,16 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
         model=belief,
         converged=False,
         warnings=result.warnings + tuple(found),
-        posterior=WeightedSamples(
-            X,
-            new_weights,
-            result.names,
-            getattr(new, "keyed", False),
-            getattr(new, "groups", ()),
-            _overlap(old, new),
+        posterior=Posterior(
+            WeightedSamples(
+                X,
+                new_weights,
+                result.names,
+                getattr(new, "keyed", False),
+                getattr(new, "groups", ()),
+                _overlap(old, new),
+                Reweighed(result.posterior, old, new, shift),
+            )
         ),
         certificate=None,
         prior=new,
@@ -106,10 +110,33 @@ def reweigh(result: Result, old: Prior, new: Any) -> Result:
 
 def _draws(result: Result) -> tuple[Array, Array]:
     """Points (M, D) and weights (M,) above zero of the modelled posterior, in the user's coordinates."""
-    posterior = result.posterior
-    sample = posterior.weighted_sample(DRAWS, rng=0) if isinstance(posterior, Posterior) else posterior
-    keep = sample.weights > 0.0
-    return sample.points[keep], sample.weights[keep]
+    points, weights = result.posterior.points, result.posterior.weights
+    keep = weights > 0.0
+    return points[keep], weights[keep]
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighed:
+    """log p' = log p + log π'/π − log Z'/Z, (M,) at points (M, D).
+
+    Attributes
+    ----------
+    posterior : under the old prior.
+    old, new : the priors.
+    log_ratio : log Z'/Z.
+    """
+
+    posterior: Posterior
+    old: Any
+    new: Any
+    log_ratio: float
+
+    def __call__(self, X: Array) -> Array:
+        """log p'."""
+        log_p = np.atleast_1d(self.posterior.logpdf(X)).copy()
+        seen = log_p > -np.inf
+        log_p[seen] += self.new.log_pdf(X[seen]) - self.old.log_pdf(X[seen]) - self.log_ratio
+        return log_p
 
 
 def _unseen_share(X: Array, old: Array, new: Array, points: Array) -> float:
@@ -124,7 +151,8 @@ def _unseen_share(X: Array, old: Array, new: Array, points: Array) -> float:
     except NumericalError:
         return 1.0
     draws, seen = solve_lower(L, (X - mean).T).T, solve_lower(L, (points - mean).T).T
-    nearest = np.sqrt(np.min(square_distances(draws, seen), axis=1))
+    blocks = np.array_split(draws, -(-len(draws) // BLOCK))  # all distances at once might be a gigabyte
+    nearest = np.sqrt(np.concatenate([np.min(square_distances(block, seen), axis=1) for block in blocks]))
     order = np.argsort(nearest)
     usual = nearest[order][np.searchsorted(np.cumsum(old[order]), 0.99).clip(max=len(order) - 1)]
     return max(0.0, float(new[nearest > usual].sum()) - 0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,13 +11,19 @@ from wsabi._core.types import Array
 from wsabi.adaptive.estimate import belief, final_estimate, interim_estimate, posterior_draws
 from wsabi.adaptive.state import State
 from wsabi.errors import NumericalError
+from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.report.density import SurrogateDensity
+from wsabi.report.diagnostics import adaptive_diagnostics
 from wsabi.result import Certificate, ErrorBudget, ModelBelief
 
 __all__ = ["NEAR", "Estimate", "adaptive_estimate", "adaptive_posterior", "plain_estimate"]
 
+# Draws of the posterior. The 99 % quantile of a heavy-tailed scale parameter (tau of the eight schools) has a standard
+# error of 0.2 sds with 4,000 of them, and 0.1 with 16,000, which take half a second in ten dimensions.
+DRAWS = 16_000
 NEAR = 5.0  # nats below the highest log ℓ: points that far down carry less than a hundredth of its density
 
 
@@ -90,11 +96,20 @@ def _noise_of_mean(log_l: Array, noise: float) -> float:
     return noise / math.sqrt(2.0 * max(1, int(np.sum(log_l > np.max(log_l) - NEAR))))
 
 
-def adaptive_posterior(state: State, chart: Chart, estimate: Estimate) -> WeightedSamples:
+def adaptive_posterior(state: State, chart: Chart, estimate: Estimate) -> Posterior:
     """ℓπ/Z in the user's coordinates, by weighted draws."""
     if estimate.certificate is None:
         raise NumericalError("there is no estimate to draw a posterior from.")
-    U, log_weights = posterior_draws(state, 4000, estimate.certificate)
-    return WeightedSamples.from_log_weights(
-        chart.to_user(U), log_weights, chart.names, keyed=chart.keyed, groups=chart.groups, support=chart.support
+    U, log_weights = posterior_draws(state, DRAWS, estimate.certificate)
+    by_points = estimate.certificate.rests_on_points
+    drawn = WeightedSamples.from_log_weights(
+        chart.to_user(U),
+        log_weights,
+        chart.names,
+        keyed=chart.keyed,
+        groups=chart.groups,
+        support=chart.support,
+        density=None if by_points else SurrogateDensity.of(state, chart, estimate.log_z),
     )
+    posterior = Posterior(drawn)
+    return replace(posterior, diagnostics=adaptive_diagnostics(state, chart, posterior))

@@ -18,7 +18,7 @@ from wsabi.adaptive.state import State
 from wsabi.adaptive.tuning import TUNING
 from wsabi.gp.fit import LOG_BOUND
 from wsabi.likelihood import likelihood_hint
-from wsabi.posterior.weighted import WeightedSamples
+from wsabi.posterior.posterior import Posterior
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.report.estimate import NEAR, Estimate
 
@@ -55,7 +55,7 @@ def remarks_on_plain(
 def remarks_on_adaptive(
     state: State,
     estimate: Estimate,
-    posterior: WeightedSamples,
+    posterior: Posterior,
     log_l: Array,
     noise: float,
     names: Sequence[str],
@@ -290,7 +290,7 @@ def _on_check(estimate: Estimate) -> Remarks:
     return Remarks(tuple(warnings), tuple(notes))
 
 
-def _on_posterior(estimate: Estimate, posterior: WeightedSamples) -> Remarks:
+def _on_posterior(estimate: Estimate, posterior: Posterior) -> Remarks:
     if estimate.certificate is None:
         return Remarks()
     warnings, size = [], posterior.effective_sample_size

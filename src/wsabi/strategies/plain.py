@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from wsabi.adaptive.search.ascent import Summit
 from wsabi.errors import NumericalError
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.ledger import Action, Observation, stacked
-from wsabi.posterior.closed_form import Posterior
+from wsabi.posterior.closed_form import ClosedForm
+from wsabi.posterior.posterior import Posterior
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
+from wsabi.report.diagnostics import plain_diagnostics
 from wsabi.report.estimate import Estimate, plain_estimate
 from wsabi.report.warnings import remarks_on_plain
 from wsabi.settings import Settings
@@ -83,7 +86,7 @@ def concluded_plain(
         return None
     if model.gp is None:
         raise NumericalError("the model holds no finite value.")
-    posterior = Posterior.from_gp(
+    form = ClosedForm.from_gp(
         model.gp,
         alpha=model.alpha,
         method=model.settings.method,
@@ -92,5 +95,7 @@ def concluded_plain(
         log_l_max=model.log_l_max,
         log_z=estimate.model.log_mean,
     )
+    posterior = Posterior(form)
+    posterior = replace(posterior, diagnostics=plain_diagnostics(model, chart, posterior))
     remarks = remarks_on_plain(model, estimate, log_l, noise, unchecked=unchecked)
     return Conclusion(estimate, posterior, remarks, tuple(model.fits), model.max_jitter)

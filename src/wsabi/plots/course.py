@@ -1,0 +1,148 @@
+"""How log Z settled over a run, what its evaluations were for, and what its error bar is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsabi._core.types import Array
+from wsabi.ledger import Told
+from wsabi.plots.style import BLUE, ORANGE, PURPOSES, TRUTH, few_ticks, house_style, new_figure, on_axes, purpose_of
+from wsabi.result import PART_NAMES, Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Course", "draw_convergence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A run over its evaluations.
+
+    Attributes
+    ----------
+    n_evals, seconds, log_z, std : (R,) records.
+    purposes : (N,) what each evaluation was for: "search", "refine", ...; empty where not known.
+    told_at : (N,) seconds at which each was told.
+    low, high : limits of log Z that show its second half, and more of it where it fits.
+    """
+
+    n_evals: Array
+    seconds: Array
+    log_z: Array
+    std: Array
+    purposes: tuple[str, ...]
+    told_at: Array
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, result: Result, truth: float | None = None) -> Course:
+        """Of a result with a history."""
+        rows = [(r.n_evals, r.seconds, r.log_z, r.log_z_std) for r in result.history if np.isfinite(r.log_z)]
+        table = np.array(rows, dtype=np.float64).reshape(-1, 4)
+        if not len(table):
+            raise ValueError("the result has no history with a finite log Z to draw.")
+        purposes, told_at = _evaluations(result)
+        half = table[len(table) // 2 :]
+        bars = np.concatenate([half[:, 2] - half[:, 3], half[:, 2] + half[:, 3], [] if truth is None else [truth]])
+        low, high = np.quantile(bars[np.isfinite(bars)], [0.1, 0.9]) if np.isfinite(bars).any() else (-1.0, 1.0)
+        last = 3.0 * result.log_z_std if np.isfinite(result.log_z_std) else 1.0
+        ends = [low, high, result.log_z - last, result.log_z + last, *([] if truth is None else [truth])]
+        margin = 0.15 * (max(ends) - min(ends)) or 0.1
+        n_evals, seconds, log_z, std = table.T
+        return cls(n_evals, seconds, log_z, std, purposes, told_at, min(ends) - margin, max(ends) + margin)
+
+    def stretches(self) -> list[tuple[str, int, int]]:
+        """Purposes with the first evaluation of each stretch of them and the one after its last."""
+        found: list[tuple[str, int, int]] = []
+        for n, purpose in enumerate(self.purposes):
+            if found and found[-1][0] == purpose:
+                found[-1] = (purpose, found[-1][1], n + 1)
+            else:
+                found.append((purpose, n, n + 1))
+        return found
+
+
+def _evaluations(result: Result) -> tuple[tuple[str, ...], Array]:
+    """What each evaluation was for and when it was told, in the order of their values; nothing without a ledger."""
+    if result.ledger is None:
+        return (), np.empty(0)
+    told = [one for one in result.ledger.evaluations if one.told is not None]
+    told.sort(key=lambda one: one.told or 0)
+    events = result.ledger.events
+    seconds = [event.seconds for one in told for event in [events[one.told or 0]] if isinstance(event, Told)]
+    return tuple(purpose_of(one.purpose) for one in told), np.array(seconds)
+
+
+def draw_convergence(result: Result, truth: float | None, axes: Any) -> Figure:
+    """See :meth:`wsabi.plots.of_result.ResultPlots.convergence`."""
+    course = Course.of(result, truth)
+    if axes is not None:
+        with house_style():
+            by_evals, by_seconds, budget = on_axes(axes, 3, "convergence")
+            _draw(result, course, truth, by_evals, by_seconds, budget)
+        return by_evals.get_figure()  # type: ignore[return-value]
+    with new_figure(8.6, 5.4) as figure:
+        grid = figure.add_gridspec(2, 2, height_ratios=[2.4, 1.0])
+        by_evals = figure.add_subplot(grid[0, 0])
+        by_seconds = figure.add_subplot(grid[0, 1], sharey=by_evals)
+        budget = figure.add_subplot(grid[1, :])
+        _draw(result, course, truth, by_evals, by_seconds, budget)
+        handles, labels = by_evals.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _draw(result: Result, course: Course, truth: float | None, by_evals: Axes, by_seconds: Axes, budget: Axes) -> None:
+    edges = np.arange(len(course.purposes) + 1, dtype=np.float64)
+    _draw_course(by_evals, course, course.n_evals, edges, truth)
+    by_evals.set_xlabel("evaluations")
+    by_evals.set_ylabel("log Z (nats)")
+    by_evals.set_title(f"log Z = {result.log_z:.5g} ± {result.log_z_std:.2g} after {result.n_evals} evaluations")
+    _draw_course(by_seconds, course, course.seconds, np.concatenate([[0.0], course.told_at]), truth)
+    by_seconds.set_xlabel("seconds")
+    by_seconds.set_title(f"{result.seconds:.3g} s")
+    _draw_budget(budget, result)
+
+
+def _draw_course(axis: Axes, course: Course, x: Array, edges: Array, truth: float | None) -> None:
+    """log Z over x (R,), above a strip that says what evaluation n, from edges[n] to edges[n + 1], was for."""
+    named: set[str] = set()
+    for purpose, first, last in course.stretches():
+        label, colour = PURPOSES[purpose]
+        span = (edges[first], edges[last])
+        axis.axvspan(*span, 0.0, 0.06, color=colour, linewidth=0, label=None if purpose in named else label)
+        named.add(purpose)
+        axis.axvspan(*span, 0.06, 1.0, color=colour, alpha=0.10, linewidth=0)
+    for width, alpha, own in ((2.0, 0.15, None), (1.0, 0.3, "± 1 and 2 sd")):
+        low, high = course.log_z - width * course.std, course.log_z + width * course.std
+        axis.fill_between(x, low, high, color=BLUE, alpha=alpha, linewidth=0, label=own)
+    axis.plot(x, course.log_z, color=BLUE, label="log Z", marker="o", markersize=2.0)
+    if truth is not None:
+        axis.axhline(truth, color=ORANGE, linewidth=1.2, dashes=(5.0, 3.0), label="truth")
+    axis.set_ylim(course.low, course.high)
+    axis.set_xlim(0.0, float(max(x[-1], edges[-1])))
+    few_ticks(axis, x=6, y=5)
+
+
+def _draw_budget(axis: Axes, result: Result) -> None:
+    least = 1e-3 * result.error_budget.total if np.isfinite(result.error_budget.total) else 0.0
+    parts = [(PART_NAMES[name], nats) for name, nats in result.error_budget.parts.items() if nats > least]
+    parts.sort(key=lambda part: part[1])
+    parts = parts[-5:]
+    finite = [nats for _, nats in parts if np.isfinite(nats)]
+    longest = max(finite, default=1.0)
+    for row, (_, nats) in enumerate(parts):
+        length = nats if np.isfinite(nats) else 1.2 * longest
+        axis.barh(row, length, height=0.62, color=BLUE, alpha=0.75)
+        axis.annotate(f"{nats:.2g}", (length, row), (3, 0), textcoords="offset points", va="center", fontsize=8)
+    axis.set_yticks(range(len(parts)), [name for name, _ in parts])
+    axis.set_ylim(-0.6, max(len(parts), 1) - 0.4)
+    axis.set_xlim(0.0, 1.35 * longest)
+    axis.set_xlabel("nats; the error bar is the root of the sum of squares")
+    axis.set_title(f"error budget: ± {result.log_z_std:.2g}", color=TRUTH)
