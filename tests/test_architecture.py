@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("adaptive", "likelihood"),
     ("report",),
     ("strategies",),
+    ("runs",),  # a run in a file and on workers: the integrator writes to it, and it knows nothing of the integrator
     ("run", "replay"),
     ("integrator",),
     ("integrate",),

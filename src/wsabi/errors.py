@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from wsabi._core.types import Array
     from wsabi.result import Result
 
-__all__ = ["EvidenceWarning", "LikelihoodError", "NoMassFound", "NumericalError", "announce"]
+__all__ = ["EvidenceWarning", "JournalError", "LikelihoodError", "NoMassFound", "NumericalError", "announce"]
 
 
 class NumericalError(ArithmeticError):
@@ -41,6 +41,19 @@ class LikelihoodError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.point), {"result": self.result}
+
+
+class JournalError(RuntimeError):
+    """The file of a run cannot be read, written or gone on with; the message says why and what to do.
+
+    Attributes
+    ----------
+    result : the :class:`~wsabi.Result` of all evaluations so far where the file could no longer be written, or None.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.result: Result | None = None
 
 
 class EvidenceWarning(UserWarning):

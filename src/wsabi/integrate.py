@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ def integrate(
     batch: int = 1,
     start: Result | None = None,
     callback: Callable[[Progress], object] | None = None,
+    journal: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Estimate log Z = log ∫ ℓ(x) π(x) dx.
 
@@ -54,6 +56,9 @@ def integrate(
         evaluations are used. None is repeated.
     callback : called with a :class:`~wsabi.run.Progress` after each batch, and in a climb by ``grad`` after each
         evaluation.
+    journal : path of a file in which every evaluation is written down at once. Where the file holds a run of the same
+        problem, that run goes on: nothing in it is evaluated again, ``budget`` counts its evaluations too, and with the
+        same arguments the result is that of a run that was never stopped. See docs/journal.md.
 
     Raises
     ------
@@ -62,6 +67,8 @@ def integrate(
         the point and the result so far.
     NoMassFound
         If every value is −inf.
+    JournalError
+        If the journal is in use by another process, damaged, of another problem, or cannot be written.
 
     Warns
     -----
@@ -75,19 +82,20 @@ def integrate(
     >>> abs(result.log_z + 0.6931) < 1e-2
     True
     """
-    integrator = Integrator(prior, settings=settings, rng=rng)
-    if start is not None:
-        integrator.continue_from(start, rng)
-    result = run(
-        integrator,
-        log_likelihood,
-        budget=budget,
-        max_seconds=max_seconds,
-        tol=tol,
-        grad=grad,
-        vectorized=vectorized,
-        batch=batch,
-        callback=callback,
-    )
+    with Integrator(prior, settings=settings, rng=rng, journal=journal) as integrator:
+        if start is not None:
+            integrator.continue_from(start, rng)
+        result = run(
+            integrator,
+            log_likelihood,
+            budget=budget,
+            max_seconds=max_seconds,
+            tol=tol,
+            grad=grad,
+            vectorized=vectorized,
+            batch=batch,
+            callback=callback,
+            n_before=None if integrator.journal is None else int(integrator.journal.get("n_before") or 0),
+        )
     announce(result.warnings)
     return result

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from wsabi._core.checks import whole_number
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, Streams
 from wsabi.adaptive.search.ascent import Summit
-from wsabi.errors import NoMassFound, NumericalError, announce
+from wsabi.errors import JournalError, NoMassFound, NumericalError, announce
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.ledger import (
     Action,
@@ -21,7 +23,9 @@ from wsabi.ledger import (
     Climbed,
     Climbing,
     Event,
+    Failed,
     GivenUp,
+    Ledger,
     Logbook,
     Planned,
     Postponed,
@@ -37,6 +41,8 @@ from wsabi.replay import is_same_problem, maps, replayed
 from wsabi.report.warnings import Remarks
 from wsabi.result import Reason, Record, Result
 from wsabi.run import Progress, default_budget, run
+from wsabi.runs.journal import Journal
+from wsabi.runs.journal import Record as JournalRecord
 from wsabi.settings import Settings
 from wsabi.strategies.adaptive import AdaptiveStrategy
 from wsabi.strategies.plain import PlainStrategy
@@ -57,6 +63,9 @@ class Integrator:
     prior : a prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
     settings : the algorithm's choices.
     rng : seed, Generator or None. The same seed and the same values told give the same points, bit for bit.
+    journal : path of a file in which everything that happens is written down at once. If it holds a run of the same
+        prior, settings and seed, that run goes on here: nothing in it is evaluated again, and points that were under
+        way are the first to be asked for. :meth:`close` lets other processes have it.
 
     Examples
     --------
@@ -69,7 +78,14 @@ class Integrator:
     True
     """
 
-    def __init__(self, prior: Any, *, settings: Settings | None = None, rng: Seed = None) -> None:
+    def __init__(
+        self,
+        prior: Any,
+        *,
+        settings: Settings | None = None,
+        rng: Seed = None,
+        journal: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.prior = as_prior(prior)
         if settings is not None and not isinstance(settings, Settings):
             raise TypeError(f"settings must be a wsabi.Settings; got {type(settings).__name__}.")
@@ -77,7 +93,11 @@ class Integrator:
         self.chart = chart(self.prior, gaussian=self.is_adaptive)
         self._prior_fault = self.prior.normalisation_fault() if isinstance(self.prior, LogDensity) else None
         self.usual_budget = default_budget(self.chart.dim, adaptive=self.is_adaptive)
-        self.begin(Streams.of(rng))
+        self.journal: Journal | None = None
+        if journal is None:
+            self.begin(Streams.of(rng))
+        else:
+            self._open(journal, None if rng is None else Streams.of(rng))
 
     def begin(self, origin: Streams) -> None:
         """Have nothing asked for and nothing told yet, with that seed."""
@@ -91,6 +111,7 @@ class Integrator:
         self._notes: list[str] = []
         self._history: list[Record] = []
         self._next_record = 1
+        self._climb: tuple[Climb, int] | None = None  # under way, and how many values were told before it
         self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
         self._started = time.perf_counter()
 
@@ -101,7 +122,8 @@ class Integrator:
         return PlainStrategy(self.chart, self.settings, origin.stream(), kernel)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_started": self.seconds}  # another process has another zero of perf_counter
+        # Another process has another zero of perf_counter; and only one may write to a journal.
+        return {**self.__dict__, "_started": self.seconds, "journal": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -150,7 +172,11 @@ class Integrator:
             purposes.append(action.purpose.label)
             X.append(self.chart.to_user(action.u[None, :])[0] + 0.0)
         asked = Asked(stacked(X, self.chart.dim), tuple(purposes))
-        self.log.append(asked, actions)
+        try:
+            self._append(asked, actions)
+        except JournalError:
+            self.log.append(Postponed(asked.X))
+            raise
         return asked.X.copy()
 
     @single_threaded
@@ -173,30 +199,42 @@ class Integrator:
 
     def forget(self, X: ArrayLike | None = None) -> None:
         """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
-        self.log.append(GivenUp(None if X is None else self._checked_points(X)))
+        self._append(GivenUp(None if X is None else self._checked_points(X)))
 
     def postpone(self, X: Array) -> None:
         """Give up points X (N, D) for now: they come first when points are next asked for."""
-        self.log.append(Postponed(X))
+        self._append(Postponed(X))
 
     def plan(self, budget: int, tol: float) -> None:
         """Tell the strategy how many evaluations the run may reach, and the error of log Z that will do."""
-        self.log.append(Planned(budget, tol))
-        self.strategy.plan(budget, tol)
+        planned = Planned(budget, tol)
+        if planned != next((event for event in reversed(self.log.events) if isinstance(event, Planned)), None):
+            self._append(planned)
+            self.strategy.plan(budget, tol)
 
     # -- climbs by gradients ------------------------------------------------------------------------------------------
 
     def begin_climb_step(self, climb: Climb, u: Array) -> Array:
         """Take note that a climb evaluates at u (D,), on behalf of a search; the point (D,) in user's coordinates."""
         x = self.chart.to_user(u[None, :])[0] + 0.0
-        self.log.append(Climbing(x, u), [Action(u, climb.purpose)])
+        if self._climb is None:
+            self._climb = (climb, self.n_evals)
+        self._append(Climbing(x, u), [Action(u, climb.purpose)])
         return np.asarray(x)
+
+    def wanted_climb(self, left: int) -> Climb | None:
+        """The climb to make next with ``left`` evaluations left: from its start once more, if one was interrupted."""
+        if self._climb is None:
+            return self.strategy.wanted_climb(left)
+        wanted, n_before = self._climb
+        return replace(wanted, limit=min(wanted.limit, (left + self.n_evals - n_before) // 2))
 
     def end_climb(self, summit: Summit | None) -> None:
         """Let the search that climbed go on from the mode it has found, or from its points where it found none."""
         rng = self._streams.stream(FOR_CLIMBS, self.log.n_asked)
         self.strategy.climbed(summit, rng)
-        self.log.append(Climbed(None, None) if summit is None else Climbed(summit.mean, summit.cov))
+        self._climb = None
+        self._append(Climbed(None, None) if summit is None else Climbed(summit.mean, summit.cov))
 
     def value_at(self, u: Array) -> float | None:
         """log ℓ told at base coordinates u (D,), or None."""
@@ -217,7 +255,16 @@ class Integrator:
         ----------
         rng : seed, Generator or None: what follows is drawn from it. With None the run's own stream goes on, and what
             follows is what the unbroken run would have done.
+
+        Where this integrator has a journal that holds a run already, that run goes on and ``result`` is not used.
         """
+        if self.journal is not None:
+            journal, self.journal = self.journal, None
+            if journal.past is None or not journal.past.ledger.events:
+                self.continue_from(result, rng)
+                journal.begin_course(self.log.ledger, n_before=self.n_evals)
+            self.journal = journal
+            return
         if result.names != self.chart.names:
             raise ValueError(f"start has parameters {result.names}; the prior has {self.chart.names}.")
         if not self.log.events and result.ledger is not None and is_same_problem(self, result):
@@ -246,7 +293,7 @@ class Integrator:
             self._replayed_seconds = event.seconds
             self._take(event)
         elif isinstance(event, Climbing):
-            climb = self.strategy.wanted_climb(self.usual_budget)
+            climb = self.wanted_climb(2**31)
             if climb is None:
                 return False
             self.begin_climb_step(climb, event.u)
@@ -255,7 +302,7 @@ class Integrator:
         elif isinstance(event, Reseeded):
             self.reseed(event.origin)
         else:
-            self.log.append(event)
+            self._append(event)
         return True
 
     @single_threaded
@@ -271,7 +318,7 @@ class Integrator:
     def reseed(self, origin: Streams) -> None:
         """Draw from another seed from now on."""
         self._streams = origin
-        self.log.append(Reseeded(origin))
+        self._append(Reseeded(origin))
 
     # -- points and values --------------------------------------------------------------------------------------------
 
@@ -306,11 +353,89 @@ class Integrator:
                 purpose = None if known is None or known.action is None else known.action.purpose
                 new.append(Observation(told.U[i], float(told.log_l[i] + log_weights[i]), purpose))
         self.log.append(told)  # what has been evaluated is safe from here on
+        fault = self._write()
         self._points = np.concatenate([self._points, told.X])
         self._base, self._log_l = base, values
         if new:
             self.strategy.tell(new)
         self._record()
+        if fault is not None:
+            raise fault
+
+    # -- the journal --------------------------------------------------------------------------------------------------
+
+    @single_threaded
+    def _open(self, path: str | os.PathLike[str], origin: Streams | None) -> None:
+        """Begin a journal, or go on with the run that it holds."""
+        journal = Journal(path, prior=self.prior, settings=self.settings, origin=origin)
+        try:
+            self.begin(journal.origin)
+            if journal.past is not None:
+                self._resume(journal, journal.past)
+            self.journal = journal
+        except BaseException:
+            journal.close()
+            raise
+
+    def _resume(self, journal: Journal, past: JournalRecord) -> None:
+        """Come into the state of an earlier process, by replay, or else with its evaluations taken as told."""
+        if replayed(self, past.ledger):
+            for event in self.log.put_back:
+                self.log.append(event)
+            journal.write(self.log.events)
+        else:
+            self.take_as_told(past.ledger)
+            journal.begin_course(self.log.ledger, retold=past.run.get("versions"))
+        retold = journal.get("retold")
+        if retold is not None:
+            self._notes.append(
+                f"The run was begun with wsabi {retold['wsabi']}, NumPy {retold['numpy']} and SciPy {retold['scipy']} "
+                f"on {retold['machine']}, and could not be replayed with other versions or on another machine: its "
+                "evaluations were taken as told, its searches and check points were not."
+            )
+
+    def take_as_told(self, ledger: Ledger) -> None:
+        """Begin anew with the seed and the evaluations of a ledger, whatever they were made for."""
+        self.begin(ledger.origin)
+        told = [event for event in ledger.events if isinstance(event, Told)]
+        if told:
+            X, U = np.concatenate([one.X for one in told]), np.concatenate([one.U for one in told])
+            if not maps(self.chart, U, X):
+                U = self._to_base(X)
+            self._replayed_seconds = told[-1].seconds
+            self._take(Told(X, U, np.concatenate([one.log_l for one in told]), told[-1].seconds))
+            self.end_replay()
+        for event in ledger.events:
+            if isinstance(event, Failed):
+                self.log.append(event)
+
+    def _append(self, event: Event, actions: Sequence[Action | None] | None = None) -> None:
+        """Let an event happen, and write it down."""
+        self.log.append(event, actions)
+        fault = self._write()
+        if fault is not None:
+            raise fault
+
+    def _write(self) -> JournalError | None:
+        """Bring the journal up to date; why it could not be done, if it could not."""
+        try:
+            if self.journal is not None:
+                self.journal.write(self.log.events)
+        except JournalError as fault:
+            return fault
+        return None
+
+    def close(self) -> None:
+        """Close the journal, if there is one, so that other processes may go on with it."""
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+
+    def __enter__(self) -> Integrator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # -- results ------------------------------------------------------------------------------------------------------
 

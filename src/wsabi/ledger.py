@@ -177,6 +177,24 @@ class Logbook:
         return [self._by_point[key] for key in self._waiting]
 
     @property
+    def put_back(self) -> list[Event]:
+        """What makes a run that was killed go on: points under way come first again, and climbs repeat their last."""
+        by_climbs = [one for one in self.pending if self._is_of_climb(one)]
+        others = [one.x for one in self.pending if not self._is_of_climb(one)]
+        events: list[Event] = [Postponed(np.array(others))] if others else []
+        return events + ([GivenUp(np.array([one.x for one in by_climbs]))] if by_climbs else [])
+
+    @property
+    def last_told_is_of_climb(self) -> bool:
+        """Whether the last value told is of a climb."""
+        told = next((event for event in reversed(self.events) if isinstance(event, Told)), None)
+        known = None if told is None else self.find(told.X[-1])
+        return known is not None and self._is_of_climb(known)
+
+    def _is_of_climb(self, one: Evaluation) -> bool:
+        return one.asked is not None and isinstance(self.events[one.asked], Climbing)
+
+    @property
     def postponed(self) -> list[Evaluation]:
         """Evaluations that come first when points are next asked for."""
         return [self._by_point[key] for key in self._first]

@@ -12,7 +12,7 @@ from wsabi.errors import LikelihoodError
 from wsabi.priors.chart import Chart
 from wsabi.priors.names import groups_of, keys_of, named_arguments
 
-__all__ = ["bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint"]
+__all__ = ["bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint", "likelihood_name"]
 
 NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
 CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
@@ -51,6 +51,12 @@ def likelihood_hint(log_l: Array, least: int = 8) -> str | None:
         f"all {finite.size} values of log_likelihood lie between 0 and 1: it must return log ℓ, not ℓ. If these are "
         "likelihoods, log Z is wrong: return their logarithm (such as logpdf instead of pdf)."
     )
+
+
+def likelihood_name(log_likelihood: Callable[..., Any]) -> str:
+    """The name by which a journal knows a likelihood: of the function, or of the class of a callable object."""
+    inner = getattr(log_likelihood, "func", log_likelihood)  # of functools.partial
+    return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
 
 def evaluator(log_likelihood: Callable[..., Any], chart: Chart, *, vectorized: bool) -> Callable[..., Array]:
@@ -124,7 +130,7 @@ def gradient_evaluator(grad: Callable[..., Any], chart: Chart, *, vectorized: bo
 
 
 def checked_slope(
-    value: Callable[[Array], float], gradient: Callable[[Array], Array], chart: Chart
+    value: Callable[[Array], float], gradient: Callable[[Array], Array], chart: Chart, *, checked: bool = False
 ) -> Callable[[Array], tuple[float, Array]]:
     """A function from u (D,) to log ℓ and its gradient (D,), zero where ℓ = 0, in base coordinates.
 
@@ -136,8 +142,11 @@ def checked_slope(
     ------
     LikelihoodError
         If the two sides differ by more than a quarter.
+
+    Parameters
+    ----------
+    checked : whether that has been done before.
     """
-    checked = False
 
     def slope(u: Array) -> tuple[float, Array]:
         nonlocal checked

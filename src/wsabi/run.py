@@ -14,13 +14,15 @@ from wsabi._core.checks import whole_number
 from wsabi._core.types import Array
 from wsabi.adaptive.search.ascent import Slope, climb
 from wsabi.adaptive.surrogate.model import MANY_DIMENSIONS, n_coefficients
-from wsabi.errors import LikelihoodError, NumericalError, announce
-from wsabi.likelihood import checked_slope, evaluator, gradient_evaluator
+from wsabi.errors import JournalError, LikelihoodError, NumericalError, announce
+from wsabi.ledger import Climbed
+from wsabi.likelihood import checked_slope, evaluator, gradient_evaluator, likelihood_name
 from wsabi.report.estimate import NEAR
 from wsabi.result import Reason, Result
 
 if TYPE_CHECKING:
     from wsabi.integrator import Integrator
+    from wsabi.runs.journal import Journal
     from wsabi.strategies.protocol import Climb
 
 __all__ = [
@@ -121,21 +123,34 @@ def run(
     vectorized: bool,
     batch: int,
     callback: Callable[[Progress], object] | None,
+    n_before: int | None = None,
 ) -> Result:
     """Evaluate ``log_likelihood`` where an integrator asks, until budget, clock, tolerance or Ctrl-C end the run.
 
     See :func:`wsabi.integrate` for the parameters.
+
+    Parameters
+    ----------
+    n_before : number of evaluations that ``budget`` does not count; None is all that were made so far. Where it is
+        given, a run from a journal goes on as if it had never stopped.
     """
-    total = integrator.n_evals + checked_budget(budget, integrator.usual_budget, max_seconds)
+    goes_on = n_before is not None and integrator.n_evals > n_before
+    n_before = integrator.n_evals if n_before is None else n_before
+    total = n_before + checked_budget(budget, integrator.usual_budget, max_seconds)
     batch = whole_number("batch", batch)
     tol = checked_tol(tol)
     if integrator.is_adaptive:
         tol = DEFAULT_TOL if tol is None else tol
-        usual = min(total, integrator.n_evals + integrator.usual_budget)
-        integrator.plan(usual if budget is None else total, tol)
+        planned = min(total, n_before + integrator.usual_budget) if budget is None else total
+        if goes_on and budget is None:
+            planned = max(planned, int(integrator.strategy.budget))
+        integrator.plan(planned, tol)
         too_few = too_few_evaluations(integrator.chart.dim, total) if grad is None else None
         if too_few is not None:
             announce([too_few], stacklevel=4)
+    if integrator.journal is not None:
+        integrator.journal.check_likelihood(likelihood_name(log_likelihood))
+        integrator.journal.set("end", None)
     evaluate = evaluator(log_likelihood, integrator.chart, vectorized=vectorized)
     deadline = Deadline(max_seconds)
 
@@ -144,10 +159,17 @@ def run(
             callback(integrator.progress(total))
         deadline.check()
 
-    climber = None if grad is None else _Climber(integrator, grad, evaluate, report, vectorized=vectorized)
+    checked = goes_on and any(isinstance(event, Climbed) and event.mean is not None for event in integrator.log.events)
+    climber = (
+        None if grad is None else _Climber(integrator, grad, evaluate, report, vectorized=vectorized, checked=checked)
+    )
     reason: Reason = "budget"
     next_check = 0  # evaluations from which on it is asked again whether the tolerance is reached
     try:
+        if tol and goes_on and not integrator.log.last_told_is_of_climb and _is_settled(integrator, tol):
+            result = _result_within(integrator, tol)  # the run was killed before it could come to this
+            if result is not None:
+                return _ended(integrator, result)
         while integrator.n_evals < total:
             if integrator.n_evals >= integrator.strategy.budget:
                 # Only time limits the run: shares refer to the usual number of evaluations, again and again.
@@ -162,20 +184,27 @@ def run(
                 # The last estimate is made with more care than those on the way: its error bar is the one that counts.
                 result = _result_within(integrator, tol)
                 if result is not None:
-                    return result
+                    return _ended(integrator, result)
                 next_check = integrator.n_evals + max(1, integrator.n_evals // 20)
     except TimeUp:
         reason = "time"
     except KeyboardInterrupt:
         integrator.recover()
         reason = "interrupted"
-    except LikelihoodError as error:
+    except (LikelihoodError, JournalError) as error:
         if np.any(np.isfinite(integrator.log_likelihoods)):
             error.result = integrator.result(reason="error")
         raise
     if reason == "interrupted" and not np.any(np.isfinite(integrator.log_likelihoods)):
         raise KeyboardInterrupt
-    return integrator.result(reason=reason)
+    return _ended(integrator, integrator.result(reason=reason))
+
+
+def _ended(integrator: Integrator, result: Result) -> Result:
+    """The result of a run, after its journal has taken note of it."""
+    if integrator.journal is not None:
+        integrator.journal.end(result.reason, log_z=result.log_z, log_z_std=result.log_z_std)
+    return result
 
 
 def _is_settled(integrator: Integrator, tol: float) -> bool:
@@ -213,7 +242,10 @@ def _step(integrator: Integrator, evaluate: Callable[..., Array], n: int) -> boo
     X = integrator.ask(n)
     values = np.full(len(X), np.nan)
     try:
-        evaluate(X, out=values)
+        if integrator.journal is not None and len(X) > 1:
+            _evaluate_and_keep(integrator.journal, evaluate, X, values)
+        else:
+            evaluate(X, out=values)
     except KeyboardInterrupt:
         return False
     finally:
@@ -225,12 +257,23 @@ def _step(integrator: Integrator, evaluate: Callable[..., Array], n: int) -> boo
     return True
 
 
+def _evaluate_and_keep(journal: Journal, evaluate: Callable[..., Array], X: Array, out: Array) -> None:
+    """Evaluate X (N, D) into ``out`` (N,); what a call returned is on the disk before the next one begins."""
+    kept = [journal.kept(x) for x in X]
+    new = [i for i, value in enumerate(kept) if value is None]
+    out[:] = [np.nan if value is None else value for value in kept]
+    for i in new:
+        evaluate(X[i : i + 1], out=out[i : i + 1])
+        journal.keep(X[i], float(out[i]))
+
+
 class _Climber:
     """Climbs by gradients on behalf of an integrator's searches.
 
     Parameters
     ----------
     evaluate, report : what makes an evaluation, and what is called after each.
+    checked : whether ``grad`` was checked against the likelihood earlier in this run.
     """
 
     def __init__(
@@ -241,6 +284,7 @@ class _Climber:
         report: Callable[[], None],
         *,
         vectorized: bool,
+        checked: bool,
     ) -> None:
         if not integrator.is_adaptive:
             raise ValueError(
@@ -252,12 +296,12 @@ class _Climber:
         self._report = report
         gradient = gradient_evaluator(grad, integrator.chart, vectorized=vectorized)
         self._wanted: Climb | None = None  # the climb under way
-        self._slope: Slope = checked_slope(self._value, gradient, integrator.chart)
+        self._slope: Slope = checked_slope(self._value, gradient, integrator.chart, checked=checked)
 
     def climbs(self, left: int) -> bool:
         """Climb if a search wants to, with ``left`` evaluations left; whether it did."""
         integrator = self._integrator
-        wanted = integrator.strategy.wanted_climb(left)
+        wanted = integrator.wanted_climb(left)
         if wanted is None:
             return False
         self._wanted = wanted
