@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runs",),  # a run in a file and on workers: the integrator writes to it, and it knows nothing of the integrator
     ("run", "replay"),
     ("integrator",),
-    ("integrate",),
+    ("integrate", "load"),
 )
 # The same inside the default engine, module by module: search and symmetry need each other's.
 ADAPTIVE: tuple[tuple[str, ...], ...] = (

@@ -4,6 +4,7 @@ from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NoMassF
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
 from wsabi.integrator import Integrator
+from wsabi.load import load
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
 from wsabi.settings import Settings
@@ -28,4 +29,5 @@ __all__ = [
     "Uniform",
     "__version__",
     "integrate",
+    "load",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -388,11 +388,16 @@ class Integrator:
             journal.begin_course(self.log.ledger, retold=past.run.get("versions"))
         retold = journal.get("retold")
         if retold is not None:
-            self._notes.append(
-                f"The run was begun with wsabi {retold['wsabi']}, NumPy {retold['numpy']} and SciPy {retold['scipy']} "
-                f"on {retold['machine']}, and could not be replayed with other versions or on another machine: its "
-                "evaluations were taken as told, its searches and check points were not."
-            )
+            self._notes.append(self.retold_note(retold))
+
+    @staticmethod
+    def retold_note(versions: Mapping[str, str]) -> str:
+        """What to say of a run that was begun with these versions, and could not be replayed with others."""
+        return (
+            f"The run was begun with wsabi {versions['wsabi']}, NumPy {versions['numpy']} and SciPy "
+            f"{versions['scipy']} on {versions['machine']}, and could not be replayed with other versions or on "
+            "another machine: its evaluations were taken as told, its searches and check points were not."
+        )
 
     def take_as_told(self, ledger: Ledger) -> None:
         """Begin anew with the seed and the evaluations of a ledger, whatever they were made for."""

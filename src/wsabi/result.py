@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -231,6 +232,21 @@ class Result:
         if self.reweigh is None:
             raise TypeError(f"a result of {self.method} keeps no model to reweigh: run again under the other prior.")
         return self.reweigh(self, self.prior, prior)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this result to a file that ends in .json or .npz, for :func:`wsabi.load`; nothing is pickled.
+
+        The file holds prior, settings and every event of the run as data. A prior with functions (``Transform``,
+        ``LogDensity``) has to be given again when the file is loaded.
+
+        Raises
+        ------
+        TypeError
+            If there is no ledger: for results of baselines and of ``with_prior``.
+        """
+        from wsabi.runs.saved import save
+
+        save(self, path)
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""

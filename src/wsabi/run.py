@@ -203,7 +203,7 @@ def run(
 def _ended(integrator: Integrator, result: Result) -> Result:
     """The result of a run, after its journal has taken note of it."""
     if integrator.journal is not None:
-        integrator.journal.end(result.reason, log_z=result.log_z, log_z_std=result.log_z_std)
+        integrator.journal.end(result.reason, seconds=result.seconds, log_z=result.log_z, log_z_std=result.log_z_std)
     return result
 
 

@@ -178,9 +178,10 @@ class Journal:
                 "another path, or the function its old name."
             )
 
-    def end(self, reason: str, **numbers: Any) -> None:
+    def end(self, reason: str, **numbers: float) -> None:
         """Keep why the run ended, and with which numbers."""
-        self.set("end", {"reason": reason, "n_events": self._n_written, **numbers})
+        finite = {key: value if np.isfinite(value) else str(value) for key, value in numbers.items()}
+        self.set("end", {"reason": reason, "n_events": self._n_written, **finite})
 
     def close(self) -> None:
         """Close the file and let others write to it; once is enough, and twice does no harm."""
