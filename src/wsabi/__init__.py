@@ -1,6 +1,6 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
-from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NoMassFound, NumericalError
+from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NoMassFound, NumericalError, WorkersLost
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
 from wsabi.integrator import Integrator
@@ -27,6 +27,7 @@ __all__ = [
     "SquaredExponential",
     "Transform",
     "Uniform",
+    "WorkersLost",
     "__version__",
     "integrate",
     "load",

@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from wsabi._core.types import Array
     from wsabi.result import Result
 
-__all__ = ["EvidenceWarning", "JournalError", "LikelihoodError", "NoMassFound", "NumericalError", "announce"]
+__all__ = [
+    "EvidenceWarning",
+    "JournalError",
+    "LikelihoodError",
+    "NoMassFound",
+    "NumericalError",
+    "WorkersLost",
+    "announce",
+]
 
 
 class NumericalError(ArithmeticError):
@@ -49,6 +57,19 @@ class JournalError(RuntimeError):
     Attributes
     ----------
     result : the :class:`~wsabi.Result` of all evaluations so far where the file could no longer be written, or None.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.result: Result | None = None
+
+
+class WorkersLost(RuntimeError):
+    """The workers of a run are gone, or cannot start. What was evaluated before is kept.
+
+    Attributes
+    ----------
+    result : the :class:`~wsabi.Result` of all evaluations so far, or None if there were none to speak of.
     """
 
     def __init__(self, message: str) -> None:

@@ -157,6 +157,7 @@ class Logbook:
         self.n_asked = 0  # evaluations that were ever asked for, each counted once
         self._by_point: dict[bytes, Evaluation] = {}
         self._waiting: dict[bytes, None] = {}  # asked for and neither told nor given up, in order
+        self._failures: dict[bytes, None] = {}  # points at which an evaluation failed
         self._first: list[bytes] = []  # postponed: first to be given out again
         for event in events:
             self.append(event)
@@ -175,6 +176,15 @@ class Logbook:
     def pending(self) -> list[Evaluation]:
         """Evaluations that are under way, in the order in which they were asked for."""
         return [self._by_point[key] for key in self._waiting]
+
+    @property
+    def failed(self) -> list[Evaluation]:
+        """Evaluations that failed and will not be tried again."""
+        return [
+            one
+            for key, one in ((key, self._by_point[key]) for key in self._failures)
+            if one.told is None and key not in self._waiting and key not in self._first
+        ]
 
     @property
     def put_back(self) -> list[Event]:
@@ -220,9 +230,12 @@ class Logbook:
             known = self.find(event.x)
             if known is not None:
                 self._by_point[event.x.tobytes()] = replace(known, failure=event.reason)
+                self._failures[event.x.tobytes()] = None
         elif isinstance(event, GivenUp):
-            for key in list(self._waiting) if event.X is None else [x.tobytes() for x in event.X]:
+            keys = [] if event.X is None else [x.tobytes() for x in event.X]
+            for key in list(self._waiting) if event.X is None else keys:
                 self._waiting.pop(key, None)
+            self._first = [key for key in self._first if key not in keys]
         elif isinstance(event, Postponed):
             keys = [x.tobytes() for x in event.X]
             for key in keys:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.errors import LikelihoodError
 from wsabi.priors.chart import Chart
-from wsabi.priors.names import groups_of, keys_of, named_arguments
+from wsabi.priors.names import Named, groups_of, keys_of, named_arguments
 
-__all__ = ["bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint", "likelihood_name"]
+__all__ = [
+    "Keyed",
+    "bad_values",
+    "checked_slope",
+    "evaluator",
+    "gradient_evaluator",
+    "likelihood_hint",
+    "likelihood_name",
+]
 
 NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
 CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
@@ -59,7 +67,15 @@ def likelihood_name(log_likelihood: Callable[..., Any]) -> str:
     return str(getattr(inner, "__qualname__", type(inner).__qualname__))
 
 
-def evaluator(log_likelihood: Callable[..., Any], chart: Chart, *, vectorized: bool) -> Callable[..., Array]:
+class Keyed(Named, Protocol):
+    """Names of the parameters, and whether functions of them take a dict: a chart, or as much of it as that takes."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether a function receives a dict of the names."""
+
+
+def evaluator(log_likelihood: Callable[..., Any], chart: Keyed, *, vectorized: bool) -> Callable[..., Array]:
     """A function from points X (N, D) to checked log-likelihoods (N,).
 
     It writes them into ``out`` (N,), if that is given, as they come: what was evaluated before a fault or an interrupt
@@ -240,7 +256,7 @@ def _describe(x: Array) -> str:
     return np.array2string(x, precision=6, threshold=20)
 
 
-def _argument_hint(error: Exception, chart: Chart, shape: tuple[int, ...]) -> str:
+def _argument_hint(error: Exception, chart: Keyed, shape: tuple[int, ...]) -> str:
     """What to write where the exception suggests that the likelihood expects another kind of argument; "" otherwise.
 
     Parameters
@@ -283,7 +299,7 @@ def _argument_hint(error: Exception, chart: Chart, shape: tuple[int, ...]) -> st
     return ""
 
 
-def _received(chart: Chart, shape: tuple[int, ...]) -> str:
+def _received(chart: Keyed, shape: tuple[int, ...]) -> str:
     """What a likelihood is given, in words."""
     return f"a dict with keys {', '.join(map(repr, keys_of(chart)))}" if chart.keyed else f"an array of shape {shape}"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Certificate", "ErrorBudget", "ModelBelief", "Reason", "Record", "Result", "SearchRecord"]
 
-Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
+Reason = Literal["tolerance", "budget", "time", "interrupted", "callback", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
 Start = Literal["prior", "point"]
 
@@ -29,6 +29,7 @@ REASONS: dict[str, str] = {
     "budget": "the budget of evaluations is spent",
     "time": "the budget of seconds is spent",
     "interrupted": "interrupted",
+    "callback": "the callback ended the run",
     "error": "the likelihood failed",
     "running": "not stopped: more points can be asked for",
 }
