@@ -56,10 +56,11 @@ EDGES = {"baselines", "cli", "plots", "reproduce"}  # they import the core
 UNRANKED = {*EDGES, "problems", "result"}  # result.py is bare data that anything may build
 USERS_OF_PROBLEMS = {"cli", "reproduce"}
 CORE_NEEDS = {"numpy", "scipy", "cma"}
-OPTIONAL = {
+OPTIONAL = {  # of use where installed: threads.py loses nothing but speed without, executors.py needs them for client=
     "threads.py": {"threadpoolctl"},
     "executors.py": {"distributed", "cloudpickle"},
-}  # of use where installed, and nothing is lost but speed where not
+    "display.py": {"rich"},
+}
 LIGHT = {"numpy", "scipy.linalg", "scipy.special"}  # all that a core module may import before it is used
 HEAVY = ("scipy.stats", "scipy.optimize", "scipy.spatial", "matplotlib", "cma", "rich", "typer")
 MODERN_RANDOM = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from wsabi._core.types import Seed
@@ -11,6 +12,7 @@ from wsabi.errors import announce
 from wsabi.integrator import Integrator
 from wsabi.result import Result
 from wsabi.run import OnError, Progress, run
+from wsabi.runs.display import Display, wanted
 from wsabi.settings import Settings
 
 __all__ = ["integrate"]
@@ -37,6 +39,7 @@ def integrate(
     timeout: float | None = None,
     on_error: OnError = "raise",
     retries: int = 0,
+    progress: bool | None = False,
 ) -> Result:
     """Estimate log Z = log ∫ ℓ(x) π(x) dx.
 
@@ -75,6 +78,8 @@ def integrate(
     on_error : "raise" ends the run at the first evaluation that fails (an exception, NaN, +inf, a wrong shape, a hang,
         a dead worker); "exclude" leaves the point out of the models, and counts it.
     retries : how often a failed evaluation is tried again before that.
+    progress : whether to show phase, evaluations, log Z and time left on standard error; None does where that is a
+        terminal.
 
     Raises
     ------
@@ -100,7 +105,10 @@ def integrate(
     >>> abs(result.log_z + 0.6931) < 1e-2
     True
     """
-    with Integrator(prior, settings=settings, rng=rng, journal=journal) as integrator:
+    with ExitStack() as stack:
+        integrator = stack.enter_context(Integrator(prior, settings=settings, rng=rng, journal=journal))
+        if wanted(progress):
+            callback = _both(stack.enter_context(Display()), callback)
         if start is not None:
             integrator.continue_from(start, rng)
         result = run(
@@ -123,3 +131,13 @@ def integrate(
         )
     announce(result.warnings)
     return result
+
+
+def _both(display: Display, callback: Callable[[Progress], object] | None) -> Callable[[Progress], object]:
+    """A callback that shows the state before it calls the user's."""
+
+    def shown(state: Progress) -> object:
+        display(state)
+        return None if callback is None else callback(state)
+
+    return shown

@@ -166,10 +166,9 @@ def _work(pipe: Any, likelihood: bytes) -> None:
     pipe.send(None)  # ready
     while True:
         try:
-            X = pipe.recv()
-        except EOFError:
+            pipe.send(call(pipe.recv()))
+        except (EOFError, BrokenPipeError, ConnectionResetError):  # the run is over, or was killed
             return
-        pipe.send(call(X))
 
 
 @dataclass
