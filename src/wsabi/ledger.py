@@ -227,10 +227,10 @@ class Logbook:
             for x, u, value in zip(event.X, event.U, event.log_l, strict=True):
                 self._tell(x, u, float(value), number)
         elif isinstance(event, Failed):
-            known = self.find(event.x)
-            if known is not None:
-                self._by_point[event.x.tobytes()] = replace(known, failure=event.reason)
-                self._failures[event.x.tobytes()] = None
+            # Unknown only where a run is told again whose questions are not known: it is then a failure for good.
+            known = self.find(event.x) or Evaluation(event.x, "told")
+            self._by_point[event.x.tobytes()] = replace(known, failure=event.reason)
+            self._failures[event.x.tobytes()] = None
         elif isinstance(event, GivenUp):
             keys = [] if event.X is None else [x.tobytes() for x in event.X]
             for key in list(self._waiting) if event.X is None else keys:

@@ -382,6 +382,17 @@ def test_a_pickled_integrator_has_no_journal(path: Path) -> None:
     assert len(told(path)) == 1
 
 
+def test_failures_are_known_where_a_run_is_told_again(path: Path) -> None:
+    with wsabi.Integrator(PRIOR, settings=PLAIN, rng=0, journal=path) as mine:
+        mine.run(log_l, budget=6)
+        mine.tell_failure(mine.ask(1), "out of memory")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE run SET value = '[1, 2, 3, 4]' WHERE key = 'entropy'")
+    connection.close()
+    with wsabi.Integrator(PRIOR, settings=PLAIN, journal=path) as again:
+        assert (again.n_evals, again.n_failed) == (6, 1)
+
+
 def test_failures_stay_in_the_file(path: Path) -> None:
     with wsabi.Integrator(PRIOR, rng=0, journal=path) as mine:
         mine._append(Failed(mine.ask()[0], "out of memory", 1.0))
