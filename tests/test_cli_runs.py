@@ -175,6 +175,7 @@ def test_a_killed_run_is_shown_and_goes_on(folder: Path, workers: tuple[str, ...
     done = run("resume", "run.db", "-q")
     assert done.exit_code == 0, done.output
     assert n_calls(folder) == made + 40 - kept
+    assert read("run.db").course == 1  # it was replayed, in the order in which the workers had answered
 
 
 def test_ctrl_c_once_finishes_what_is_under_way_and_twice_stops_at_once(folder: Path) -> None:
