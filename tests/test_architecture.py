@@ -29,9 +29,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("adaptive", "likelihood"),
     ("report",),
     ("strategies",),
+    ("runs",),  # a run in a file and on workers: the integrator writes to it, and it knows nothing of the integrator
     ("run", "replay"),
     ("integrator",),
-    ("integrate", "comparison"),
+    ("integrate", "comparison", "load"),
 )
 # The same inside the default engine, module by module: search and symmetry need each other's.
 ADAPTIVE: tuple[tuple[str, ...], ...] = (
@@ -61,7 +62,11 @@ EDGES = {"baselines", "cli", "pages", "plots", "reproduce"}
 UNRANKED = {*EDGES, "problems", "result"}  # result.py is bare data that anything may build
 USERS_OF_PROBLEMS = {"cli", "reproduce"}
 CORE_NEEDS = {"numpy", "scipy", "cma"}
-OPTIONAL = {"threads.py": {"threadpoolctl"}}  # of use where installed, and nothing is lost but speed where not
+OPTIONAL = {  # of use where installed: threads.py loses nothing but speed without, executors.py needs them for client=
+    "threads.py": {"threadpoolctl"},
+    "executors.py": {"distributed", "cloudpickle"},
+    "display.py": {"rich"},
+}
 LIGHT = {"numpy", "scipy.linalg", "scipy.special"}  # all that a core module may import before it is used
 HEAVY = ("scipy.stats", "scipy.optimize", "scipy.spatial", "matplotlib", "cma", "rich", "typer")
 MODERN_RANDOM = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}

@@ -1,10 +1,11 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
 from wsabi.comparison import Comparison, compare
-from wsabi.errors import EvidenceWarning, LikelihoodError, NoMassFound, NumericalError
+from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NoMassFound, NumericalError, WorkersLost
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
 from wsabi.integrator import Integrator
+from wsabi.load import load
 from wsabi.posterior.posterior import Posterior
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
@@ -18,6 +19,7 @@ __all__ = [
     "GaussianMixture",
     "Independent",
     "Integrator",
+    "JournalError",
     "LikelihoodError",
     "LogDensity",
     "NoMassFound",
@@ -29,7 +31,9 @@ __all__ = [
     "SquaredExponential",
     "Transform",
     "Uniform",
+    "WorkersLost",
     "__version__",
     "compare",
     "integrate",
+    "load",
 ]

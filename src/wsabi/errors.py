@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from wsabi._core.types import Array
     from wsabi.result import Result
 
-__all__ = ["EvidenceWarning", "LikelihoodError", "NoMassFound", "NumericalError", "announce"]
+__all__ = [
+    "EvidenceWarning",
+    "JournalError",
+    "LikelihoodError",
+    "NoMassFound",
+    "NumericalError",
+    "WorkersLost",
+    "announce",
+]
 
 
 class NumericalError(ArithmeticError):
@@ -41,6 +49,32 @@ class LikelihoodError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.point), {"result": self.result}
+
+
+class JournalError(RuntimeError):
+    """The file of a run cannot be read, written or gone on with; the message says why and what to do.
+
+    Attributes
+    ----------
+    result : the :class:`~wsabi.Result` of all evaluations so far where the file could no longer be written, or None.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.result: Result | None = None
+
+
+class WorkersLost(RuntimeError):
+    """The workers of a run are gone, or cannot start. What was evaluated before is kept.
+
+    Attributes
+    ----------
+    result : the :class:`~wsabi.Result` of all evaluations so far, or None if there were none to speak of.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.result: Result | None = None
 
 
 class EvidenceWarning(UserWarning):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from wsabi._core.types import Seed
 from wsabi.errors import announce
 from wsabi.integrator import Integrator
 from wsabi.result import Result
-from wsabi.run import Progress, run
+from wsabi.run import OnError, Progress, run
+from wsabi.runs.display import Display, wanted
 from wsabi.settings import Settings
 
 __all__ = ["integrate"]
@@ -29,6 +32,14 @@ def integrate(
     batch: int = 1,
     start: Result | None = None,
     callback: Callable[[Progress], object] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    executor: Any = None,
+    client: Any = None,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+    retries: int = 0,
+    progress: bool | None = False,
 ) -> Result:
     """Estimate log Z = log ∫ ℓ(x) π(x) dx.
 
@@ -53,7 +64,22 @@ def integrate(
         with its searches and check points, and with its own random stream unless ``rng`` is given; otherwise its
         evaluations are used. None is repeated.
     callback : called with a :class:`~wsabi.run.Progress` after each batch, and in a climb by ``grad`` after each
-        evaluation.
+        evaluation. It ends the run where it returns False. An exception in it ends the run too, and its attribute
+        ``result`` then has everything so far.
+    journal : path of a file in which every evaluation is written down at once. Where the file holds a run of the same
+        problem, that run goes on: nothing in it is evaluated again, ``budget`` counts its evaluations too, and with the
+        same arguments the result is that of a run that was never stopped. See docs/journal.md.
+    workers : number of processes of this machine that evaluate at the same time, each started anew. In a script, the
+        call must then stand under ``if __name__ == "__main__":``. See docs/parallel.md.
+    executor : a ``concurrent.futures.Executor`` (threads, processes, MPI, ...) that evaluates; ``workers`` is then the
+        number of evaluations under way at a time, by default the executor's own.
+    client : a ``dask.distributed.Client`` whose cluster evaluates.
+    timeout : seconds that one call may take, with one of the three above; local workers that take longer are killed.
+    on_error : "raise" ends the run at the first evaluation that fails (an exception, NaN, +inf, a wrong shape, a hang,
+        a dead worker); "exclude" leaves the point out of the models, and counts it.
+    retries : how often a failed evaluation is tried again before that.
+    progress : whether to show phase, evaluations, log Z and time left on standard error; None does where that is a
+        terminal.
 
     Raises
     ------
@@ -62,6 +88,10 @@ def integrate(
         the point and the result so far.
     NoMassFound
         If every value is −inf.
+    WorkersLost
+        If the workers cannot start, or all of them are lost; carries the result so far.
+    JournalError
+        If the journal is in use by another process, damaged, of another problem, or cannot be written.
 
     Warns
     -----
@@ -75,19 +105,39 @@ def integrate(
     >>> abs(result.log_z + 0.6931) < 1e-2
     True
     """
-    integrator = Integrator(prior, settings=settings, rng=rng)
-    if start is not None:
-        integrator.continue_from(start, rng)
-    result = run(
-        integrator,
-        log_likelihood,
-        budget=budget,
-        max_seconds=max_seconds,
-        tol=tol,
-        grad=grad,
-        vectorized=vectorized,
-        batch=batch,
-        callback=callback,
-    )
+    with ExitStack() as stack:
+        integrator = stack.enter_context(Integrator(prior, settings=settings, rng=rng, journal=journal))
+        if wanted(progress):
+            callback = _both(stack.enter_context(Display()), callback)
+        if start is not None:
+            integrator.continue_from(start, rng)
+        result = run(
+            integrator,
+            log_likelihood,
+            budget=budget,
+            max_seconds=max_seconds,
+            tol=tol,
+            grad=grad,
+            vectorized=vectorized,
+            batch=batch,
+            callback=callback,
+            workers=workers,
+            executor=executor,
+            client=client,
+            timeout=timeout,
+            on_error=on_error,
+            retries=retries,
+            n_before=None if integrator.journal is None else int(integrator.journal.get("n_before") or 0),
+        )
     announce(result.warnings)
     return result
+
+
+def _both(display: Display, callback: Callable[[Progress], object] | None) -> Callable[[Progress], object]:
+    """A callback that shows the state before it calls the user's."""
+
+    def shown(state: Progress) -> object:
+        display(state)
+        return None if callback is None else callback(state)
+
+    return shown

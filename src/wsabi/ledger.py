@@ -166,6 +166,7 @@ class Logbook:
         self.n_asked = 0  # evaluations that were ever asked for, each counted once
         self._by_point: dict[bytes, Evaluation] = {}
         self._waiting: dict[bytes, None] = {}  # asked for and neither told nor given up, in order
+        self._failures: dict[bytes, None] = {}  # points at which an evaluation failed
         self._first: list[bytes] = []  # postponed: first to be given out again
         for event in events:
             self.append(event)
@@ -184,6 +185,33 @@ class Logbook:
     def pending(self) -> list[Evaluation]:
         """Evaluations that are under way, in the order in which they were asked for."""
         return [self._by_point[key] for key in self._waiting]
+
+    @property
+    def failed(self) -> list[Evaluation]:
+        """Evaluations that failed and will not be tried again."""
+        return [
+            one
+            for key, one in ((key, self._by_point[key]) for key in self._failures)
+            if one.told is None and key not in self._waiting and key not in self._first
+        ]
+
+    @property
+    def put_back(self) -> list[Event]:
+        """What makes a run that was killed go on: points under way come first again, and climbs repeat their last."""
+        by_climbs = [one for one in self.pending if self._is_of_climb(one)]
+        others = [one.x for one in self.pending if not self._is_of_climb(one)]
+        events: list[Event] = [Postponed(np.array(others))] if others else []
+        return events + ([GivenUp(np.array([one.x for one in by_climbs]))] if by_climbs else [])
+
+    @property
+    def last_told_is_of_climb(self) -> bool:
+        """Whether the last value told is of a climb."""
+        told = next((event for event in reversed(self.events) if isinstance(event, Told)), None)
+        known = None if told is None else self.find(told.X[-1])
+        return known is not None and self._is_of_climb(known)
+
+    def _is_of_climb(self, one: Evaluation) -> bool:
+        return one.asked is not None and isinstance(self.events[one.asked], Climbing)
 
     @property
     def postponed(self) -> list[Evaluation]:
@@ -208,12 +236,15 @@ class Logbook:
             for x, u, value in zip(event.X, event.U, event.log_l, strict=True):
                 self._tell(x, u, float(value), number)
         elif isinstance(event, Failed):
-            known = self.find(event.x)
-            if known is not None:
-                self._by_point[event.x.tobytes()] = replace(known, failure=event.reason)
+            # Unknown only where a run is told again whose questions are not known: it is then a failure for good.
+            known = self.find(event.x) or Evaluation(event.x, "told")
+            self._by_point[event.x.tobytes()] = replace(known, failure=event.reason)
+            self._failures[event.x.tobytes()] = None
         elif isinstance(event, GivenUp):
-            for key in list(self._waiting) if event.X is None else [x.tobytes() for x in event.X]:
+            keys = [] if event.X is None else [x.tobytes() for x in event.X]
+            for key in list(self._waiting) if event.X is None else keys:
                 self._waiting.pop(key, None)
+            self._first = [key for key in self._first if key not in keys]
         elif isinstance(event, Postponed):
             keys = [x.tobytes() for x in event.X]
             for key in keys:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.errors import LikelihoodError
 from wsabi.priors.chart import Chart
-from wsabi.priors.names import groups_of, keys_of, named_arguments
+from wsabi.priors.names import Named, groups_of, keys_of, named_arguments
 
-__all__ = ["bad_values", "checked_slope", "evaluator", "gradient_evaluator", "likelihood_hint"]
+__all__ = [
+    "Keyed",
+    "bad_values",
+    "checked_slope",
+    "evaluator",
+    "gradient_evaluator",
+    "likelihood_hint",
+    "likelihood_name",
+]
 
 NOISE = 1e-6  # of log ℓ: what single precision leaves of a sum
 CHECK_RISE = 1e-3  # nats by which log ℓ should change where its gradient is checked, besides ten times the noise,
@@ -53,7 +61,21 @@ def likelihood_hint(log_l: Array, least: int = 8) -> str | None:
     )
 
 
-def evaluator(log_likelihood: Callable[..., Any], chart: Chart, *, vectorized: bool) -> Callable[..., Array]:
+def likelihood_name(log_likelihood: Callable[..., Any]) -> str:
+    """The name by which a journal knows a likelihood: of the function, or of the class of a callable object."""
+    inner = getattr(log_likelihood, "func", log_likelihood)  # of functools.partial
+    return str(getattr(inner, "__qualname__", type(inner).__qualname__))
+
+
+class Keyed(Named, Protocol):
+    """Names of the parameters, and whether functions of them take a dict: a chart, or as much of it as that takes."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether a function receives a dict of the names."""
+
+
+def evaluator(log_likelihood: Callable[..., Any], chart: Keyed, *, vectorized: bool) -> Callable[..., Array]:
     """A function from points X (N, D) to checked log-likelihoods (N,).
 
     It writes them into ``out`` (N,), if that is given, as they come: what was evaluated before a fault or an interrupt
@@ -124,7 +146,7 @@ def gradient_evaluator(grad: Callable[..., Any], chart: Chart, *, vectorized: bo
 
 
 def checked_slope(
-    value: Callable[[Array], float], gradient: Callable[[Array], Array], chart: Chart
+    value: Callable[[Array], float], gradient: Callable[[Array], Array], chart: Chart, *, checked: bool = False
 ) -> Callable[[Array], tuple[float, Array]]:
     """A function from u (D,) to log ℓ and its gradient (D,), zero where ℓ = 0, in base coordinates.
 
@@ -136,8 +158,11 @@ def checked_slope(
     ------
     LikelihoodError
         If the two sides differ by more than a quarter.
+
+    Parameters
+    ----------
+    checked : whether that has been done before.
     """
-    checked = False
 
     def slope(u: Array) -> tuple[float, Array]:
         nonlocal checked
@@ -231,7 +256,7 @@ def _describe(x: Array) -> str:
     return np.array2string(x, precision=6, threshold=20)
 
 
-def _argument_hint(error: Exception, chart: Chart, shape: tuple[int, ...]) -> str:
+def _argument_hint(error: Exception, chart: Keyed, shape: tuple[int, ...]) -> str:
     """What to write where the exception suggests that the likelihood expects another kind of argument; "" otherwise.
 
     Parameters
@@ -274,7 +299,7 @@ def _argument_hint(error: Exception, chart: Chart, shape: tuple[int, ...]) -> st
     return ""
 
 
-def _received(chart: Chart, shape: tuple[int, ...]) -> str:
+def _received(chart: Keyed, shape: tuple[int, ...]) -> str:
     """What a likelihood is given, in words."""
     return f"a dict with keys {', '.join(map(repr, keys_of(chart)))}" if chart.keyed else f"an array of shape {shape}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -24,7 +25,7 @@ __all__ = [
     "Result", "SearchRecord", "Slice",
 ]  # fmt: skip
 
-Reason = Literal["tolerance", "budget", "time", "interrupted", "error", "running"]
+Reason = Literal["tolerance", "budget", "time", "interrupted", "callback", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
 Start = Literal["prior", "point"]
 Kind = Literal["annealed", "greedy", "ascent"]
@@ -34,6 +35,7 @@ REASONS: dict[str, str] = {
     "budget": "the budget of evaluations is spent",
     "time": "the budget of seconds is spent",
     "interrupted": "interrupted",
+    "callback": "the callback ended the run",
     "error": "the likelihood failed",
     "running": "not stopped: more points can be asked for",
 }
@@ -326,6 +328,21 @@ class Result:
         if not isinstance(other, Result):
             return NotImplemented
         return LogBayesFactor(self.log_z - other.log_z, math.hypot(self.log_z_std, other.log_z_std))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this result to a file that ends in .json or .npz, for :func:`wsabi.load`; nothing is pickled.
+
+        The file holds prior, settings and every event of the run as data. A prior with functions (``Transform``,
+        ``LogDensity``) has to be given again when the file is loaded.
+
+        Raises
+        ------
+        TypeError
+            If there is no ledger: for results of baselines and of ``with_prior``.
+        """
+        from wsabi.runs.saved import save
+
+        save(self, path)
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """(low, high) for log Z: log_z ± z·log_z_std, z the normal quantile of the given probability."""

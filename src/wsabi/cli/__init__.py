@@ -1,4 +1,4 @@
-"""The command line (extra ``cli``): ``wsabi demo``, ``wsabi problems``, ``wsabi reproduce``."""
+"""The command line (extra ``cli``): ``wsabi run`` and its kin, ``demo``, ``problems``, ``reproduce``."""
 
 from __future__ import annotations
 

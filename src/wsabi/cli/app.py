@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import wsabi
 from wsabi import problems as suite
 from wsabi import reproduce as paper
+from wsabi.cli import runs
 from wsabi.cli.demo import run_demo
 from wsabi.plots import MissingMatplotlib
 from wsabi.reproduce import Outcome, Plan
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+runs.register(app)
 
 
 def _version(wanted: bool) -> None:
