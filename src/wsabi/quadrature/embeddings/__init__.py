@@ -159,7 +159,7 @@ def product_gaussian(kernel: SquaredExponential, gaussian: Gaussian, X: Array) -
 
 
 def _forms(kernel: SquaredExponential, measure: Measure) -> GaussianForms | BoxForms | PolynomialForms:
-    """The closed forms of this pair: the one place that looks at the measure's type."""
+    """The closed forms of this pair: the one place of this package that looks at the measure's type."""
     lengthscales = _lengthscales(kernel, measure)
     match measure:
         case Gaussian():
