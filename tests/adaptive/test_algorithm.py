@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from wsabi.adaptive.algorithm import concluded, initial, step, with_told
 from wsabi.adaptive.estimate import interim_estimate
 from wsabi.adaptive.models import Models
 from wsabi.adaptive.purposes import CheckPoint, ImagePoint, Refinement, SearchPoint
+from wsabi.adaptive.search.explorer import Explorer
+from wsabi.adaptive.search.matching import matched, rematched
 from wsabi.adaptive.state import Phase, State
 from wsabi.ledger import Action, Observation
+from wsabi.problems import narrow_gaussian
 
 DIM = 2
 PRIOR = wsabi.Gaussian(np.zeros(DIM))
@@ -211,3 +215,31 @@ def test_a_first_search_may_use_what_was_given_and_counts_what_it_asked_for() ->
     certificate = interim_estimate(state)
     assert certificate is not None
     assert certificate.n_points > 0
+
+
+def test_a_first_search_counts_so_where_an_earlier_result_is_given() -> None:
+    earlier = wsabi.integrate(bump, PRIOR, budget=60, rng=0, vectorized=True, tol=0.0)
+    given = replace(earlier, ledger=None)  # without its events, its evaluations are taken as told
+    again = wsabi.integrate(bump, PRIOR, budget=60, rng=1, vectorized=True, tol=0.0, start=given)
+    assert again.n_evals == 120
+    assert sum(search.n_evals for search in again.searches) <= 60
+    assert len(again.searches) > 1
+
+
+# -- q matched anew ---------------------------------------------------------------------------------------------------
+
+
+def test_a_cold_q_takes_the_place_of_a_hot_one() -> None:
+    """The mass of ℓ^(1/t)π is larger than that of ℓπ, and is no reason to refuse."""
+    problem = narrow_gaussian(DIM)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, DIM))
+    explorer = matched(Explorer.from_prior(PRIOR), X, problem.log_likelihood_vectorized(X), rng)
+    assert not explorer.is_cold
+    near = np.concatenate([X, 900.0 / 901.0 + rng.standard_normal((30, DIM)) / 30.0])
+    log_l = problem.log_likelihood_vectorized(near)
+    moved = replace(explorer, log_z=1000.0)
+    for _ in range(12):
+        moved = rematched(moved, near, log_l, rng)
+    assert moved.is_cold
+    assert abs(moved.log_z - problem.log_z) < 0.5
