@@ -727,6 +727,16 @@ class SearchNumbers:
         evidence="chosen",
         because="the prior itself",
     )
+    small_balls: float = number(
+        3,
+        unit="balls",
+        decides="halvings without a promised gain after which an ascent is over",
+        evidence="measured",
+        because=(
+            "with one, 45 of 60 ascents of bells in 10-D ended within 0.1 nats of the top, since a wrong quadratic may "
+            "promise nothing (tests/adaptive/search/test_trust_region.py)"
+        ),
+    )
     least_radius: float = number(
         1e-3,
         unit="prior sds",
@@ -784,7 +794,7 @@ class SearchNumbers:
         because="with equal points the system is singular, and round-off would be divided by almost nothing",
     )
     min_curvature: float = number(
-        1e-300,
+        1e-100,
         unit="second derivative",
         decides="what the step of an ascent is divided by at least",
         evidence="guard",

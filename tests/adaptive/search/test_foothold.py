@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,22 +22,19 @@ def boxed(x: np.ndarray) -> float:
 
 
 def a_search() -> Search:
-    """A look whose design has been handed out, with nothing to fit a surrogate to."""
-    search = Search(Gaussian(np.zeros(2)), np.random.default_rng(0), first=True)
-    search.design = []
-    return search
+    """A search whose design has been handed out, with nothing to fit a surrogate to."""
+    measure = Gaussian(np.zeros(2))
+    return Search.over_prior(measure, 0, np.random.default_rng(0), first=True).without_design()
 
 
 def draws(search: Search, n: int) -> np.ndarray:
     rng = np.random.default_rng(1)
-    nothing = np.empty((0, 2))
-    return np.array([search.next_point(nothing, nothing, rng) for _ in range(n)])
+    return np.array([search.next_point(np.empty((0, 2)), rng) for _ in range(n)])
 
 
 def test_the_foothold_is_the_best_feasible_point_and_the_nearest_infeasible_one_is_its_reach() -> None:
-    search = a_search()
     X = np.array([[2.0, 0.0], [0.5, 0.0], [0.5, 0.3], [-2.0, 0.0]])
-    search.find_foothold(X, np.array([-1.0, 0.0, -math.inf, -math.inf]))
+    search = a_search().with_foothold(X, np.array([-1.0, 0.0, -math.inf, -math.inf]))
     assert search.foothold is not None
     assert np.array_equal(search.foothold[0], X[1])
     assert search.foothold[1] == pytest.approx(0.3)
@@ -44,18 +42,15 @@ def test_the_foothold_is_the_best_feasible_point_and_the_nearest_infeasible_one_
 
 @pytest.mark.parametrize("log_l", [[-math.inf] * 3, [0.0, -1.0, -2.0]])
 def test_there_is_no_foothold_where_all_points_are_of_one_kind(log_l: list[float]) -> None:
-    search = a_search()
-    search.find_foothold(np.zeros((3, 2)), np.array(log_l))
-    assert search.foothold is None
+    assert a_search().with_foothold(np.zeros((3, 2)), np.array(log_l)).foothold is None
 
 
 def test_every_other_point_is_drawn_round_the_foothold() -> None:
     """At 0.05 from it lie half of 400 draws; the prior puts one in a thousand there. Fewer than 150: 3e-7."""
-    search = a_search()
-    search.foothold = np.array([1.0, 1.0]), 0.01
+    search = replace(a_search(), foothold=(np.array([1.0, 1.0]), 0.01))
     near = np.linalg.norm(draws(search, 400) - 1.0, axis=1) < 0.05
     assert 150 < np.sum(near) < 250
-    search.foothold = None
+    search = replace(search, foothold=None)
     assert np.sum(np.linalg.norm(draws(search, 400) - 1.0, axis=1) < 0.05) < 10
 
 

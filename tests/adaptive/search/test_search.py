@@ -1,4 +1,4 @@
-"""One search knows its design, when it is settled and when it is hopeless; a step leaves the search before it alone."""
+"""One search knows its design, and when it is settled; a step leaves the search before it alone."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_step_leaves_the_search_before_it_as_it_was() -> None:
         assert content(twice) == content(once)
 
 
-# -- settled, and hopeless -------------------------------------------------------------------------------------------
+# -- settled --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_a_search_settles_after_an_unrest_that_left_the_mass_alone() -> None:
 
 @pytest.mark.usefixtures("learns_nothing")
 def test_a_batch_counts_by_its_points() -> None:
-    """Ten values at a time: a rough search is given up after as many evaluations, and hope is lost as soon."""
+    """Ten values at a time: a rough search is given up after as many evaluations."""
     late = points_until_arrival(pretending(uncertainty=5.0))
     assert late is not None
     batched, n = pretending(uncertainty=5.0, log_z=-math.inf), 1
@@ -177,7 +177,6 @@ def test_a_batch_counts_by_its_points() -> None:
         batched = told(batched, n, -100.0)
         n += 10
     assert n <= late + 20
-    assert batched.is_hopeless(0.0)
 
 
 @pytest.mark.usefixtures("learns_nothing")
@@ -196,28 +195,6 @@ def test_the_explorer_is_told_of_points_under_way(monkeypatch: pytest.MonkeyPatc
     surrogate: Any = object()
     monkeypatch.setattr(module, "proposed", lambda explorer, points, rng: points.sum(axis=0))
     assert_array_equal(pretending(surrogate=surrogate).next_point(pending, np.random.default_rng(0)), [1.0, 1.0])
-
-
-def a_climb(rate: float, n: int, end: float, *, log_z: float = -math.inf, is_cold: bool = True) -> Search:
-    """A search whose best value grew by ``rate`` at each of n evaluations, up to ``end``."""
-    search = pretending(log_z=log_z, is_cold=is_cold)
-    for i in range(n):
-        search = told(search, i + 1, end - rate * (n - 1 - i))
-    return search
-
-
-@pytest.mark.usefixtures("learns_nothing")
-def test_hopeless_is_a_gap_that_the_climb_cannot_close() -> None:
-    total, low = 0.0, -NEGLIGIBLE - 50.0
-    enough = 50.0 / search_limit(MEASURE.dim)
-    assert a_climb(0.0, 30, low).is_hopeless(total)
-    assert a_climb(0.9 * enough, 30, low).is_hopeless(total)
-    assert not a_climb(1.1 * enough, 30, low).is_hopeless(total)
-    assert not a_climb(0.0, 30, low, is_cold=False).is_hopeless(total)  # still annealing
-    assert not a_climb(0.0, 3, low).is_hopeless(total)  # too early to tell
-    assert not a_climb(0.0, 30, -NEGLIGIBLE + 0.1).is_hopeless(total)  # near enough already
-    assert not a_climb(0.0, 30, low, log_z=-NEGLIGIBLE + 0.1).is_hopeless(total)  # so says the surrogate
-    assert not a_climb(0.0, 30, low).is_hopeless(-math.inf)  # nothing to compare with
 
 
 def test_the_limit_of_a_search_grows_with_the_dimension() -> None:
@@ -240,5 +217,4 @@ def test_a_search_walks_from_its_design_to_the_mass(seed: int) -> None:
         assert len(X) < search_limit(2)
     assert search.explorer.temperature == 1.0
     assert abs(search.explorer.log_z - problem.log_z) < 0.1
-    assert not search.is_hopeless(problem.log_z)
     assert np.max(np.abs(search.explorer.frame.mean - 900.0 / 901.0)) < 0.5 / 30.0

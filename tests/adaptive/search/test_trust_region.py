@@ -150,7 +150,6 @@ def test_a_slope_without_a_part_along_the_largest_eigenvalue_leaves_it_to_fill_t
             assert np.linalg.norm(s) > 1.0 - 1e-6
 
 
-@pytest.mark.xfail(strict=True, reason="|s| up to √2: √(1 − |s|²) is added to a part of s that is not zero any more")
 def test_where_that_part_is_round_off_the_step_stays_within_the_ball() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -207,21 +206,12 @@ def climbs_of_bells(dim: int, limit: int) -> tuple[list[int], list[float]]:
     return n_evals, missing
 
 
-@pytest.mark.parametrize(("dim", "limit", "least"), [(2, 40, 16), (5, 120, 12), (10, 600, 9)])
-def test_most_ascents_of_a_correlated_bell_end_within_a_tenth_of_a_nat(dim: int, limit: int, least: int) -> None:
-    """Of 60 each, 58, 51 and 45 did. At those rates fewer than these do in 2e-4, 2e-3 and 9e-4 of sets of 20."""
+@pytest.mark.parametrize(("dim", "limit"), [(2, 60), (5, 240), (10, 900)])
+def test_every_ascent_of_a_correlated_bell_ends_within_a_tenth_of_a_nat(dim: int, limit: int) -> None:
+    """All 20: with one halving of the ball before an ascent was over, one in four fell short in ten dimensions."""
     n_evals, missing = climbs_of_bells(dim, limit)
     assert max(n_evals) < limit
-    assert np.sum(np.array(missing) < 0.1) >= least
-
-
-@pytest.mark.xfail(strict=True, reason="an ascent is over once two balls expect no gain, though its model may be wrong")
-def test_every_ascent_of_a_correlated_bell_ends_within_a_tenth_of_a_nat() -> None:
-    """With the ball halved down to ``least_radius`` before an ascent is over, 180 of 180 do, with up to twice as many
-    evaluations.
-    """
-    for dim, limit in ((2, 40), (5, 120), (10, 900)):
-        assert max(climbs_of_bells(dim, limit)[1]) < 0.1
+    assert max(missing) < 0.1
 
 
 def a_valley(X: np.ndarray) -> np.ndarray:
@@ -242,7 +232,7 @@ def climbs_of_the_valley(dim: int, limit: int) -> tuple[list[int], list[float], 
     return n_evals, before, after
 
 
-@pytest.mark.parametrize(("dim", "limit"), [(2, 60), (5, 300), (10, 1500)])
+@pytest.mark.parametrize(("dim", "limit"), [(2, 120), (5, 500)])
 def test_ascents_of_a_curved_valley_end_in_it(dim: int, limit: int) -> None:
     """Half of them within two nats of its top."""
     n_evals, before, after = climbs_of_the_valley(dim, limit)
@@ -352,7 +342,6 @@ def test_a_search_gets_past_points_of_zero_likelihood(dim: int, limit: int) -> N
     assert np.median(missing) < 1.0
 
 
-@pytest.mark.xfail(strict=True, reason="a point that is there to learn is chosen again where its likelihood is zero")
 def test_no_point_is_tried_twice() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)

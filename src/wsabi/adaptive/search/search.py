@@ -48,7 +48,7 @@ class Search:
     matched_at : own evaluations when q was last matched.
     settled_since, settled_log_z : own evaluations since which q stands still and log ℓ is known, and log Z then.
     cold_since : own evaluations since which q is at temperature one.
-    bests : own evaluations, and their best log ℓπ, each time it has learnt.
+    best : the best log ℓπ that it has met.
     """
 
     measure: Measure
@@ -70,7 +70,7 @@ class Search:
     settled_since: int | None = None
     settled_log_z: float = -math.inf
     cold_since: int | None = None
-    bests: tuple[tuple[int, float], ...] = ()
+    best: float = -math.inf
 
     @classmethod
     def over_prior(
@@ -233,7 +233,7 @@ class Search:
         cold_since = None
         if search.explorer.is_cold:
             cold_since = n_own if search.cold_since is None else search.cold_since
-        return replace(search, cold_since=cold_since, bests=(*search.bests, (n_own, best)))
+        return replace(search, cold_since=cold_since, best=max(search.best, best))
 
     def _noting_stillness(self, n_own: int) -> Search:
         """The same with a note since when the search is settled, if it is.
@@ -259,8 +259,3 @@ class Search:
         settled = self.settled_since is not None and n_own - self.settled_since >= 2 * dim + 4
         patience = int(TUNING.search.patience_per_dim) * dim + int(TUNING.search.patience)
         return settled or (self.cold_since is not None and n_own - self.cold_since >= patience)
-
-    @property
-    def best(self) -> float:
-        """The best log ℓπ that the search has met."""
-        return max((best for _, best in self.bests), default=-math.inf)

@@ -34,7 +34,7 @@ class Ascent:
     is_bounded : whether the trial lies on the edge of the ball.
     best_before : the best log ℓπ when the trial was chosen.
     is_handed_out : whether the trial is under way.
-    is_small : whether the last quadratic expected next to no gain.
+    n_small : how many balls in a row, each half as wide as the one before, have promised next to no gain.
     """
 
     radius: float
@@ -44,7 +44,7 @@ class Ascent:
     is_bounded: bool = False
     best_before: float = -math.inf
     is_handed_out: bool = False
-    is_small: bool = False
+    n_small: int = 0
 
     @classmethod
     def begun(cls, dim: int) -> Ascent:
@@ -77,6 +77,8 @@ def ascended(ascent: Ascent, X: Array, log_joint: Array) -> Ascent:
     S, values = X[finite] - centre, log_joint[finite] - top
     distance = np.linalg.norm(S, axis=1)
     ascent, has_failed = _with_radius(ascent, top)
+    if ascent.expected is None and _is_among(ascent.trial, X[~finite]):  # nothing was learnt there: closer
+        ascent = replace(ascent, radius=0.5 * ascent.radius)
     poor = _poorest_direction(S, distance, ascent.radius)
     if has_failed and poor is None:
         ascent = replace(ascent, radius=0.5 * ascent.radius)
@@ -86,13 +88,18 @@ def ascended(ascent: Ascent, X: Array, log_joint: Array) -> Ascent:
         ascent = replace(ascent, hessian=hessian, best_before=top, is_handed_out=False)
         if expected >= TUNING.search.least_ascent and not (has_failed and poor is not None):
             is_bounded = bool(np.linalg.norm(step) > TUNING.search.edge * ascent.radius)
-            return replace(ascent, trial=centre + step, expected=expected, is_bounded=is_bounded, is_small=False)
+            return replace(ascent, trial=centre + step, expected=expected, is_bounded=is_bounded, n_small=0)
         if poor is not None:
             sign = 1.0 if float(poor @ step) >= 0.0 else -1.0
             return replace(ascent, trial=centre + sign * ascent.radius * poor, expected=None)
-        if ascent.is_small or ascent.radius < TUNING.search.least_radius:
+        if ascent.n_small == TUNING.search.small_balls or ascent.radius < TUNING.search.least_radius:
             return replace(ascent, trial=None)
-        ascent = replace(ascent, radius=0.5 * ascent.radius, is_small=True)
+        ascent = replace(ascent, radius=0.5 * ascent.radius, n_small=ascent.n_small + 1)
+
+
+def _is_among(x: Array | None, X: Array) -> bool:
+    """Whether x (D,) is one of X (N, D)."""
+    return x is not None and bool(np.any(np.all(x == X, axis=1)))
 
 
 def _with_radius(ascent: Ascent, top: float) -> tuple[Ascent, bool]:
@@ -164,7 +171,6 @@ def within_ball(slope: Array, curvature: Array) -> Array:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if float(np.linalg.norm(at(middle))) > 1.0 else (low, middle)
     s = at(high)
-    left = 1.0 - float(s @ s)
-    if left > TUNING.search.unfilled and values[0] <= 0.0:
-        s[0] += math.copysign(math.sqrt(left), a[0])
+    if values[0] <= 0.0 and float(s @ s) < 1.0 - TUNING.search.unfilled:
+        s[0] = math.copysign(math.sqrt(max(1.0 - float(s[1:] @ s[1:]), 0.0)), a[0])
     return np.asarray(vectors @ s)
