@@ -50,12 +50,9 @@ def keeps_returning(state: State) -> bool:
         return False
     counted = [search for search in state.known.searches if search.start == "prior" or search.outcome == "new region"]
     barren = takewhile(lambda search: search.outcome in ("known region", "negligible mass"), reversed(counted))
-    last = [search for search in barren if search.outcome == "known region"]
-    spent = sum(search.n_evals for search in last)
-    enough = spent > 0.5 * numbers.barren_share * state.budget
-    if any(all(search.kind != kind for search in counted) for kind in KINDS):
-        return False
-    return len(last) >= numbers.returns or (len(last) >= numbers.fewer_returns and enough)
+    n_returns = sum(search.outcome == "known region" for search in barren)
+    has_every_kind = all(any(search.kind == kind for search in counted) for kind in KINDS)
+    return has_every_kind and n_returns >= numbers.returns
 
 
 def next_kind(state: State) -> Kind:

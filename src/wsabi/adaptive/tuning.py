@@ -1418,13 +1418,6 @@ class PolicyNumbers:
         evidence="derived",
         because="a region as easy to find as those known is missed by five of them in 3 % of runs",
     )
-    fewer_returns: float = number(
-        3,
-        unit="searches",
-        decides="the same where they took half of that share",
-        evidence="derived",
-        because="missed in 12 %",
-    )
     spare: float = number(
         0.05,
         unit="1",

@@ -116,10 +116,21 @@ def named_exchanges(chart: Chart) -> list[Symmetry]:
     Names that end in a number have a stem and an index. Indices with the same stems and the same priors are exchanged,
     all stems together: mu1 with mu2, and sigma1 with sigma2. So are the entries of all vectors of one length: a[0] with
     a[1], and b[0] with b[1]. Parameters without names are called x0, x1, ..., and so are exchanged one by one.
+
+    Where there are two of them only, a parameter without an index may be the share of the first: an exchange turns the
+    share w into 1 − w, so it is also proposed with each such parameter reversed about the centre of its prior.
     """
-    swaps = [swap for table in _tables(chart) for swap in _neighbours(table, chart.kinds)]
-    symmetries = dict.fromkeys(Symmetry.of(chart.dim, tuple(swap)) for swap in swaps)
-    return [symmetry for symmetry in symmetries if _keeps_prior(chart, symmetry)]
+    tables = list(_tables(chart))
+    indexed = {d for table in tables for stems in table.values() for where in stems.values() for d in where}
+    alone = [d for d in range(chart.dim) if d not in indexed]
+    symmetries: dict[Symmetry, None] = {}
+    for table in tables:
+        for swap in _neighbours(table, chart.kinds):
+            exchange = Symmetry.of(chart.dim, tuple(swap))
+            if _keeps_prior(chart, exchange):
+                shares = alone if len(table) == 2 else []
+                symmetries |= dict.fromkeys([exchange, *(Symmetry.of(chart.dim, tuple(swap), [d]) for d in shares)])
+    return list(symmetries)
 
 
 def _columns_of(chart: Chart) -> dict[str, Columns]:
