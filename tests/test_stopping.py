@@ -56,7 +56,7 @@ def test_a_run_without_a_budget_does_not_end_with_one_of_two_modes(seed: int) ->
     result = wsabi.integrate(two_modes, PRIOR, rng=seed, vectorized=True)
     assert result.reason == "tolerance"
     assert abs(result.log_z - TWO_MODES) < 0.05
-    enough = int(TUNING.policy.fewer_returns)
+    enough = int(TUNING.policy.returns)
     assert [search.outcome for search in result.searches[-enough:]] == ["known region"] * enough
 
 
@@ -79,7 +79,7 @@ def test_a_run_that_ends_has_enough_check_points_and_searches() -> None:
     assert result.certificate is not None
     assert result.certificate.n_points >= TUNING.check.enough_points
     assert [search.outcome for search in result.searches[1:]] == ["known region"] * (len(result.searches) - 1)
-    assert len(result.searches) > TUNING.policy.fewer_returns
+    assert len(result.searches) > TUNING.policy.returns
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -126,7 +126,10 @@ def test_a_declaration_that_does_not_fit_the_prior_is_refused_at_the_door(
         (TWO, ["mu1 <-> mu2, sigma1 <-> sigma2"]),
         (wsabi.Gaussian(np.zeros(4)), ["x0 <-> x1", "x1 <-> x2", "x2 <-> x3"]),
         ([NORMAL, POSITIVE, NORMAL, (0.0, 1.0), POSITIVE], ["x0 <-> x2", "x1 <-> x4"]),  # only those of one prior
-        (wsabi.Gaussian(np.zeros(5), names=("w1", "w2", "v1", "v2", "b")), ["w1 <-> w2, v1 <-> v2"]),
+        (wsabi.Gaussian(np.zeros(4), names=("w1", "w2", "v1", "v2")), ["w1 <-> w2, v1 <-> v2"]),
+        # The share of the first of two components becomes that of the second; of three, it would be no reversal.
+        ({**{f"mu{i}": NORMAL for i in (1, 2)}, "share": (0.0, 1.0)}, ["mu1 <-> mu2", "mu1 <-> mu2, share reversed"]),
+        ({**{f"mu{i}": NORMAL for i in (1, 2, 3)}, "share": (0.0, 1.0)}, ["mu1 <-> mu2", "mu2 <-> mu3"]),
         ({f"mu_{i}": NORMAL for i in (9, 10, 2)}, ["mu_9 <-> mu_2", "mu_9 <-> mu_10"]),
         (VECTORS, ["mu[0] <-> mu[1], sigma[0] <-> sigma[1]", "mu[1] <-> mu[2], sigma[1] <-> sigma[2]"]),
         ({"a": [NORMAL] * 2, "b": [NORMAL] * 3}, ["a[0] <-> a[1]", "b[0] <-> b[1]", "b[1] <-> b[2]"]),
