@@ -23,7 +23,7 @@ from wsabi._core.types import Array
 
 ROOT = str(Path(wsabi.__file__).parent)
 RUNS = (("default", wsabi.Settings(), 150), ("paper", wsabi.Settings.paper(), 40))  # settings and budget
-STEP = ("run", "_step")  # asks for a point, evaluates it and tells its value
+STEP = ("running/serial", "_step")  # asks for a point, evaluates it and tells its value
 
 Hop = tuple[str, str]  # module and function
 

@@ -30,7 +30,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("strategies",),
     ("runs",),  # a run in a file and on workers: the integrator writes to it, and it knows nothing of the integrator
-    ("run", "replay"),
+    ("course",),  # a run from its first event: logbook, strategy, values
+    ("running", "replay", "conclusion"),
+    ("run",),
     ("integrator",),
     ("integrate", "comparison", "load"),
 )

@@ -450,7 +450,7 @@ def test_a_climb_needs_a_place_to_start_from() -> None:
     climb = wanted(100)
     assert climb is not None
     assert_array_equal(climb.start, design[0] + 0.1)
-    mine.end_climb(None)
+    mine.course.end_climb(None)
     assert wanted(100) is None  # once in each search
 
 

@@ -17,7 +17,8 @@ from wsabi.adaptive import algorithm, searches
 from wsabi.adaptive.models import Models
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.result import Result
-from wsabi.run import Progress, default_budget
+from wsabi.run import Progress
+from wsabi.running.options import default_budget
 from wsabi.strategies import adaptive as strategy
 
 PLAIN = wsabi.Settings(measure="prior")

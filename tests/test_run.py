@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 import re
 from typing import Any
@@ -14,7 +16,14 @@ from wsabi._core.checks import whole_number
 from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import LikelihoodError
-from wsabi.run import checked_budget, checked_tol, default_budget, too_few_evaluations
+from wsabi.running.options import (
+    RunArguments,
+    RunOptions,
+    checked_budget,
+    checked_tol,
+    default_budget,
+    too_few_evaluations,
+)
 
 MANY = TUNING.surrogate.many_dimensions
 
@@ -124,3 +133,33 @@ def test_a_run_with_too_few_evaluations_says_so_before_the_first(
     error: type[Exception] = wsabi.EvidenceWarning if is_too_few else LikelihoodError
     with pytest.raises(error, match="30 dimensions need" if is_too_few else None):
         wsabi.integrate(_stop, wsabi.Gaussian(np.zeros(dim)), rng=0, **arguments)
+
+
+def test_the_arguments_of_a_run_are_the_same_everywhere() -> None:
+    """They stand in the signature of the door, in RunOptions, and as the types of Integrator.run."""
+    options = {one.name: one.default for one in dataclasses.fields(RunOptions)}
+    assert RunArguments.__annotations__.keys() == options.keys()
+    door = {one.name: one.default for one in inspect.signature(wsabi.integrate).parameters.values()}
+    own = {"log_likelihood", "prior", "rng", "settings", "start", "journal", "progress"}
+    assert {name: default for name, default in door.items() if name not in own} == options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": 0}, "budget must be"),
+        ({"max_seconds": -1.0}, "max_seconds must be"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"batch": 0}, "batch must be"),
+        ({"retries": -1}, "retries must be"),
+        ({"on_error": "ignore"}, "on_error must be one of"),
+        ({"workers": 0}, "workers must be"),
+        ({"workers": 2, "timeout": 0.0}, "timeout must be"),
+        ({"timeout": 1.0}, "timeout needs workers="),
+        ({"executor": 1, "client": 1}, "executor or client, not both"),
+        ({"grad": abs, "workers": 2}, "leave out workers"),
+    ],
+)
+def test_options_are_checked_when_they_are_built(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RunOptions(**arguments)

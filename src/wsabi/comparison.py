@@ -16,6 +16,7 @@ from wsabi.integrator import Integrator
 from wsabi.priors import LogDensity
 from wsabi.result import LogBayesFactor, Result
 from wsabi.run import run
+from wsabi.running.options import RunOptions
 
 __all__ = ["Comparison", "compare"]
 
@@ -258,10 +259,7 @@ def _run(model: tuple[Integrator, Callable[..., Any]], budget: int) -> int:
     """Evaluate so many points; how many they were."""
     integrator, log_likelihood = model
     before = integrator.n_evals
-    run(
-        integrator, log_likelihood, budget=budget, tol=0.0,
-        max_seconds=None, grad=None, vectorized=False, batch=1, callback=None,
-    )  # fmt: skip
+    run(integrator, log_likelihood, RunOptions(budget=budget, tol=0.0))
     return integrator.n_evals - before
 
 

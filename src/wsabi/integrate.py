@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from wsabi._core.types import Seed
 from wsabi.errors import announce
 from wsabi.integrator import Integrator
 from wsabi.result import Result
-from wsabi.run import OnError, Progress, run
+from wsabi.run import run
+from wsabi.running.options import OnError, RunOptions
+from wsabi.running.progress import Progress
 from wsabi.runs.display import Display, wanted
 from wsabi.settings import Settings
 
@@ -105,30 +108,29 @@ def integrate(
     >>> abs(result.log_z + 0.6931) < 1e-2
     True
     """
+    options = RunOptions(
+        budget=budget,
+        max_seconds=max_seconds,
+        tol=tol,
+        grad=grad,
+        vectorized=vectorized,
+        batch=batch,
+        callback=callback,
+        workers=workers,
+        executor=executor,
+        client=client,
+        timeout=timeout,
+        on_error=on_error,
+        retries=retries,
+    )
     with ExitStack() as stack:
         integrator = stack.enter_context(Integrator(prior, settings=settings, rng=rng, journal=journal))
         if wanted(progress):
-            callback = _both(stack.enter_context(Display()), callback)
+            options = replace(options, callback=_both(stack.enter_context(Display()), callback))
         if start is not None:
             integrator.continue_from(start, rng)
-        result = run(
-            integrator,
-            log_likelihood,
-            budget=budget,
-            max_seconds=max_seconds,
-            tol=tol,
-            grad=grad,
-            vectorized=vectorized,
-            batch=batch,
-            callback=callback,
-            workers=workers,
-            executor=executor,
-            client=client,
-            timeout=timeout,
-            on_error=on_error,
-            retries=retries,
-            n_before=None if integrator.journal is None else int(integrator.journal.get("n_before") or 0),
-        )
+        n_before = None if integrator.journal is None else int(integrator.journal.get("n_before") or 0)
+        result = run(integrator, log_likelihood, options, n_before=n_before)
     announce(result.warnings)
     return result
 

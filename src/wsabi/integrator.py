@@ -2,73 +2,43 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
 
 from wsabi._core.checks import whole_number
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, Streams
-from wsabi.adaptive.search.ascent import Summit
-from wsabi.errors import JournalError, NoMassFound, NumericalError, announce
-from wsabi.gp.kernel import SquaredExponential
-from wsabi.ledger import (
-    Action,
-    Asked,
-    Climbed,
-    Climbing,
-    Event,
-    Failed,
-    GivenUp,
-    Ledger,
-    Logbook,
-    Observation,
-    Planned,
-    Postponed,
-    Reseeded,
-    Told,
-    stacked,
-)
+from wsabi.conclusion import result_of
+from wsabi.course import Course
+from wsabi.errors import announce
+from wsabi.ledger import GivenUp, Logbook, Postponed, Told, stacked
 from wsabi.likelihood import bad_values
-from wsabi.posterior.reweigh import reweigh
 from wsabi.priors import LogDensity, as_prior
-from wsabi.priors.chart import Chart, chart
-from wsabi.priors.names import groups_of, keys_of, named_arguments
-from wsabi.replay import is_same_problem, maps, replayed
-from wsabi.report.estimate import NEAR
-from wsabi.report.warnings import Remarks
+from wsabi.priors.chart import chart
+from wsabi.priors.names import named_arguments, points_from
+from wsabi.replay import continued, is_same_problem, replayed, resumed
 from wsabi.result import Reason, Record, Result
-from wsabi.run import (
+from wsabi.run import run
+from wsabi.running.options import (
     DEFAULT_TOL,
-    OnError,
-    Progress,
+    RunArguments,
+    RunOptions,
     checked_budget,
     checked_tol,
     default_budget,
-    is_settled,
-    result_within,
-    run,
 )
+from wsabi.running.progress import Progress
+from wsabi.running.stopping import settled_result
 from wsabi.runs.journal import Journal
-from wsabi.runs.journal import Record as JournalRecord
 from wsabi.settings import Settings
-from wsabi.strategies.adaptive import AdaptiveStrategy
-from wsabi.strategies.plain import PlainStrategy
-from wsabi.strategies.protocol import Climb, Strategy
+from wsabi.strategies.protocol import Strategy
 
 __all__ = ["Integrator"]
-
-# Random streams are numbered by these and by how many evaluations were ever asked for: what a point is drawn from does
-# not depend on the order of the answers, on points that were put off, or on results that were asked for in between.
-FOR_POINTS, FOR_CLIMBS = range(10, 12)
-MANY_FAILURES = 0.05  # share of the evaluations near the mode from which on failures are worth a warning
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -135,47 +105,36 @@ class Integrator:
         if tol is None and self.is_adaptive:
             self.tol = DEFAULT_TOL
         self._lock = threading.RLock()  # one thread at a time
-        self.journal: Journal | None = None
+        self._found_settled: tuple[int, bool] = (0, False)  # at so many evaluations, whether the tolerance was reached
         if journal is None:
-            self.begin(Streams.of(rng))
+            self.course = self.new_course(Streams.of(rng))
         else:
-            self._open(journal, None if rng is None else Streams.of(rng))
+            self.course = self._opened(journal, None if rng is None else Streams.of(rng))
         if self.is_adaptive and (budget is not None or tol is not None):
             self.plan(self.budget, self.tol or 0.0)
 
-    def begin(self, origin: Streams) -> None:
-        """Have nothing asked for and nothing told yet, with that seed."""
-        self.log = Logbook(origin)
-        self._streams = origin  # what the next event draws from
-        self.strategy = self._new_strategy(origin)
-        self._points = stacked([], self.chart.dim)
-        self._base = stacked([], self.chart.dim)
-        self._log_l = np.empty(0)
-        self._noise = 0.0  # largest difference between two values told for one point
-        self._notes: list[str] = []
-        self._history: list[Record] = []
-        self._next_record = 1
-        self._found_settled: tuple[int, bool] = (0, False)  # at so many evaluations, whether the tolerance was reached
-        self._climb: tuple[Climb, int] | None = None  # under way, and how many values were told before it
-        self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
-        self._started = time.perf_counter()
+    def new_course(self, origin: Streams) -> Course:
+        """A run of this prior and these settings in which nothing has happened yet, with that seed."""
+        return Course(self.chart, self.settings, origin, self.usual_budget)
 
-    def _new_strategy(self, origin: Streams) -> Strategy:
-        if self.is_adaptive:
-            return AdaptiveStrategy(self.chart, self.settings, origin, self.usual_budget)
-        kernel = _base_kernel(self.settings.kernel, self.chart)
-        return PlainStrategy(self.chart, self.settings, origin.stream(), kernel)
+    @single_threaded
+    def _opened(self, path: str | os.PathLike[str], origin: Streams | None) -> Course:
+        """Begin a journal, or go on with the run that it holds."""
+        journal = Journal(path, prior=self.prior, settings=self.settings, origin=origin)
+        try:
+            return resumed(self.new_course, journal)
+        except BaseException:
+            journal.close()
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has another zero of perf_counter; and only one may write to a journal.
-        state = {**self.__dict__, "_started": self.seconds, "journal": None}
+        state = self.__dict__.copy()
         del state["_lock"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
-        self._started = time.perf_counter() - state["_started"]
 
     @property
     def is_adaptive(self) -> bool:
@@ -183,9 +142,29 @@ class Integrator:
         return self.settings.measure == "adaptive"
 
     @property
+    def log(self) -> Logbook:
+        """Every event so far."""
+        return self.course.log
+
+    @property
+    def strategy(self) -> Strategy:
+        """The algorithm at work."""
+        return self.course.strategy
+
+    @property
+    def journal(self) -> Journal | None:
+        """The file in which events are written down, or None."""
+        return self.course.journal
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the run began, without the pauses between a result and what goes on from it."""
+        return self.course.seconds
+
+    @property
     def n_evals(self) -> int:
         """Number of values told."""
-        return len(self._log_l)
+        return self.course.n_evals
 
     @property
     def n_failed(self) -> int:
@@ -205,12 +184,12 @@ class Integrator:
     @property
     def log_z(self) -> float:
         """Log Z as of the last record of :attr:`history`; NaN while there is none. :meth:`result` takes more care."""
-        return self._history[-1].log_z if self._history else math.nan
+        return self.course.last_record.log_z
 
     @property
     def log_z_std(self) -> float:
         """The error bar that belongs to :attr:`log_z`."""
-        return self._history[-1].log_z_std if self._history else math.nan
+        return self.course.last_record.log_z_std
 
     @property
     def done(self) -> Reason | None:
@@ -221,19 +200,18 @@ class Integrator:
             if not self.tol or not self.n_evals:
                 return None
             if self._found_settled[0] != self.n_evals:
-                settled = is_settled(self, self.tol) and result_within(self, self.tol) is not None
-                self._found_settled = (self.n_evals, settled)
+                self._found_settled = (self.n_evals, settled_result(self, self.tol) is not None)
             return "tolerance" if self._found_settled[1] else None
 
     @property
     def log_likelihoods(self) -> Array:
         """(N,) every value told, in the order in which they came."""
-        return self._log_l.copy()
+        return self.course.log_l.copy()
 
     @property
     def history(self) -> tuple[Record, ...]:
         """Estimates made on the way."""
-        return tuple(self._history)
+        return tuple(self.course.history)
 
     @property
     def pending(self) -> Array:
@@ -264,27 +242,7 @@ class Integrator:
     @single_threaded
     def ask_points(self, n: int) -> Array:
         """The next n points, (n, D)."""
-        n = whole_number("n", n)
-        first = self.log.postponed[:n]
-        X, purposes = [one.x for one in first], [one.purpose for one in first]
-        actions: list[Action | None] = [one.action for one in first]
-        # What failed counts as under way for good: its neighbourhood is then not asked for at once.
-        waiting = self.log.failed + self.log.pending + first
-        under_way = [one.action for one in waiting if one.action is not None]
-        while len(X) < n:
-            rng = self._streams.stream(FOR_POINTS, self.log.n_asked + len(X) - len(first))
-            action = self.strategy.ask(under_way, rng)
-            under_way.append(action)
-            actions.append(action)
-            purposes.append(action.purpose.label)
-            X.append(self.chart.to_user(action.u[None, :])[0] + 0.0)
-        asked = Asked(stacked(X, self.chart.dim), tuple(purposes))
-        try:
-            self._append(asked, actions)
-        except JournalError:
-            self.log.append(Postponed(asked.X))
-            raise
-        return asked.X.copy()
+        return self.course.ask(whole_number("n", n))
 
     @one_at_a_time
     @single_threaded
@@ -296,14 +254,14 @@ class Integrator:
         ValueError
             For wrong shapes, NaN or +inf; nothing of the call is then taken.
         """
-        points = self._checked_points(X)
+        points = points_from(X, self.chart)
         values = np.atleast_1d(np.asarray(log_l, dtype=np.float64))
         if values.shape != (len(points),):
             raise ValueError(f"log_l has shape {values.shape} for {len(points)} points; expected ({len(points)},).")
         bad = bad_values(values)
         if bad:
             raise ValueError(f"log_l[{bad[0]}] is {values[bad[0]]}; expected a number or −inf (zero likelihood).")
-        self._take(Told(points, self._to_base(points), values, self.seconds))
+        self.course.take(Told(points, self.course.to_base(points), values, self.seconds))
 
     @one_at_a_time
     def tell_failure(self, X: Any, reason: str = "", *, again: bool = False) -> None:
@@ -317,69 +275,28 @@ class Integrator:
         reason : for the ledger and the journal.
         again : whether to try once more: they then come first when points are next asked for.
         """
-        points = self._checked_points(X)
+        points = points_from(X, self.chart)
         for i, x in enumerate(points):
             known = self.log.find(x)
             if known is None or known.told is not None:
                 why = "was never asked for" if known is None else "was told a value"
                 raise ValueError(f"X[{i}] = {x} {why}: only points that are under way can fail.")
-        for x in points:
-            self._append(Failed(x, reason, self.seconds))
-        if not again:
-            self._append(GivenUp(points))
-        else:
-            waiting = {one.x.tobytes() for one in self.log.pending}
-            back = [x for x in points if x.tobytes() in waiting]
-            if back:
-                self._append(Postponed(np.array(back)))
+        self.course.fail(points, reason, again=again)
 
     @one_at_a_time
     def forget(self, X: Any = None) -> None:
         """Give up points (N, D) that were asked for and will never be told; all of them where X is None."""
-        self._append(GivenUp(None if X is None else self._checked_points(X)))
+        self.course.append(GivenUp(None if X is None else points_from(X, self.chart)))
 
     @one_at_a_time
     def postpone(self, X: Array) -> None:
         """Give up points X (N, D) for now: they come first when points are next asked for."""
-        self._append(Postponed(X))
+        self.course.append(Postponed(X))
 
     @one_at_a_time
     def plan(self, budget: int, tol: float) -> None:
         """Tell the strategy how many evaluations the run may reach, and the error of log Z that will do."""
-        planned = Planned(budget, tol)
-        if planned != next((event for event in reversed(self.log.events) if isinstance(event, Planned)), None):
-            self._append(planned)
-            self.strategy.plan(budget, tol)
-
-    # -- climbs by gradients ------------------------------------------------------------------------------------------
-
-    def begin_climb_step(self, climb: Climb, u: Array) -> Array:
-        """Take note that a climb evaluates at u (D,), on behalf of a search; the point (D,) in user's coordinates."""
-        x = self.chart.to_user(u[None, :])[0] + 0.0
-        if self._climb is None:
-            self._climb = (climb, self.n_evals)
-        self._append(Climbing(x, u), [Action(u, climb.purpose)])
-        return np.asarray(x)
-
-    def wanted_climb(self, left: int) -> Climb | None:
-        """The climb to make next with ``left`` evaluations left: from its start once more, if one was interrupted."""
-        if self._climb is None:
-            return self.strategy.wanted_climb(left)
-        wanted, n_before = self._climb
-        return replace(wanted, limit=min(wanted.limit, (left + self.n_evals - n_before) // 2))
-
-    @single_threaded
-    def end_climb(self, summit: Summit | None) -> None:
-        """Let the search that climbed go on from the mode it has found, or from its points where it found none."""
-        rng = self._streams.stream(FOR_CLIMBS, self.log.n_asked)
-        self.strategy.climbed(summit, rng)
-        self._climb = None
-        self._append(Climbed(None, None) if summit is None else Climbed(summit.mean, summit.cov))
-
-    def value_at(self, u: Array) -> float | None:
-        """log ℓ told at base coordinates u (D,), or None."""
-        here = np.flatnonzero(np.all(self._base == u, axis=1))
-        return float(self._log_l[here[0]]) if len(here) else None
+        self.course.plan(budget, tol)
 
     # -- going on from an earlier run ---------------------------------------------------------------------------------
 
@@ -398,196 +315,37 @@ class Integrator:
 
         Where this integrator has a journal that holds a run already, that run goes on and ``result`` is not used.
         """
-        if self.journal is not None:
-            journal, self.journal = self.journal, None
-            if journal.past is None or not journal.past.ledger.events:
-                self.continue_from(result, rng)
-                journal.begin_course(self.log.ledger, n_before=self.n_evals)
-            self.journal = journal
+        course, journal = self.course, self.journal
+        if journal is not None and journal.past is not None and journal.past.ledger.events:
             return
         if result.names != self.chart.names:
             raise ValueError(f"start has parameters {result.names}; the prior has {self.chart.names}.")
-        if not self.log.events and result.ledger is not None and is_same_problem(self, result):
-            before = self.log.origin
-            if replayed(self, result.ledger):
-                if rng is not None:
-                    self.reseed(Streams.of(rng))
-                return
-            self.begin(before)
-            self._notes.append(
-                "The run given as start= could not be replayed here (another machine or another version): its "
-                "evaluations were taken as told, its searches and check points were not."
-            )
-        points, base = result.points, result.base_points
-        if not maps(self.chart, base, points):  # of another prior, or another measure
-            base = self._to_base(points)
-        self._take(Told(points, base, result.log_likelihoods, self.seconds))
-
-    def repeat(self, event: Event) -> bool:
-        """Let one event of an earlier run happen again; False where it takes another course."""
-        if isinstance(event, Asked):
-            return bool(np.array_equal(self.ask_points(len(event.X)), event.X))
-        if isinstance(event, Planned):
-            self.plan(event.budget, event.tol)
-        elif isinstance(event, Told):
-            self._replayed_seconds = event.seconds
-            self._take(event)
-        elif isinstance(event, Climbing):
-            climb = self.wanted_climb(2**31)
-            if climb is None:
-                return False
-            self.begin_climb_step(climb, event.u)
-        elif isinstance(event, Climbed):
-            self.end_climb(None if event.mean is None or event.cov is None else Summit(event.mean, event.cov))
-        elif isinstance(event, Reseeded):
-            self.reseed(event.origin)
-        else:
-            self._append(event)
-        return True
+        is_same = not course.log.events and is_same_problem(self.prior, self.settings, self.chart, result)
+        seed = None if rng is None else Streams.of(rng)
+        course.journal = None
+        try:
+            self.course = continued(course, self.new_course, result, seed, is_same=is_same)
+            if journal is not None:
+                journal.begin_course(self.log.ledger, n_before=self.n_evals)
+        finally:
+            self.course.journal = journal
 
     @single_threaded
     def recover(self) -> None:
         """Come into the state that follows from the ledger, after an interrupt inside one of the methods."""
-        replayed(self, self.log.ledger)
+        again = replayed(self.new_course, self.log.ledger)
+        if again is not None:
+            again.notes, again.journal = self.course.notes, self.journal
+            self.course = again
+            self.course.write()
 
-    def end_replay(self) -> None:
-        """Let the clock run again, from the time of the last event replayed."""
-        self._started = time.perf_counter() - (self._replayed_seconds or 0.0)
-        self._replayed_seconds = None
-
-    def reseed(self, origin: Streams) -> None:
-        """Draw from another seed from now on."""
-        self._streams = origin
-        self._append(Reseeded(origin))
-
-    # -- points and values --------------------------------------------------------------------------------------------
-
-    def _checked_points(self, X: Any) -> Array:
-        if isinstance(X, Mapping) or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
-            X = [self._row_of(one) for one in ([X] if isinstance(X, Mapping) else X)]
-        points = np.array(X, dtype=np.float64, ndmin=2) + 0.0  # no −0.0: points are recognised by their bytes
-        if points.ndim != 2 or points.shape[1] != self.chart.dim or not len(points):
-            raise ValueError(f"X has shape {np.shape(X)}; expected (N, {self.chart.dim}), one row per point.")
-        if not np.all(np.isfinite(points)):
-            raise ValueError("X must be finite.")
-        return points
-
-    def _row_of(self, given: Mapping[str, Any]) -> Array:
-        """The point (D,) that a dict of the parameters' names stands for."""
-        keys = keys_of(self.chart)
-        if not isinstance(given, Mapping) or set(given) != set(keys):
-            what = f"keys {sorted(map(str, given))}" if isinstance(given, Mapping) else type(given).__name__
-            raise ValueError(f"a point of X has {what}; expected a dict with the keys {', '.join(map(repr, keys))}.")
-        row = np.empty(self.chart.dim)
-        for name, where in groups_of(self.chart):
-            row[where] = given[name]
-        return row
-
-    def _to_base(self, points: Array) -> Array:
-        """Base coordinates: remembered for points that were met before, computed for others."""
-        known = [self.log.find(x) for x in points]
-        base = [None if one is None else one.u for one in known]
-        foreign = [i for i, u in enumerate(base) if u is None]
-        computed = dict(zip(foreign, self.chart.to_base(points[foreign]), strict=True)) if foreign else {}
-        return np.array([computed[i] if u is None else u for i, u in enumerate(base)])
-
-    def _take(self, told: Told) -> None:
-        """Let values be told: the strategy gets those at new points, the others tell how noisy the likelihood is."""
-        log_weights = self.chart.log_weight(told.U)
-        base, values = np.concatenate([self._base, told.U]), np.concatenate([self._log_l, told.log_l])
-        new: list[Observation] = []
-        for i, x in enumerate(told.X):
-            number = self.n_evals + i
-            earliest = int(np.argmax(np.all(base[: number + 1] == base[number], axis=1)))
-            if earliest < number and values[earliest] != values[number]:
-                self._noise = max(self._noise, abs(float(values[earliest] - values[number])))
-            elif earliest == number:
-                known = self.log.find(x)
-                purpose = None if known is None or known.action is None else known.action.purpose
-                new.append(Observation(told.U[i], float(told.log_l[i] + log_weights[i]), purpose))
-        self.log.append(told)  # what has been evaluated is safe from here on
-        fault = self._write()
-        self._points = np.concatenate([self._points, told.X])
-        self._base, self._log_l = base, values
-        if new:
-            self.strategy.tell(new)
-        self._record()
-        if fault is not None:
-            raise fault
-
-    # -- the journal --------------------------------------------------------------------------------------------------
-
-    @single_threaded
-    def _open(self, path: str | os.PathLike[str], origin: Streams | None) -> None:
-        """Begin a journal, or go on with the run that it holds."""
-        journal = Journal(path, prior=self.prior, settings=self.settings, origin=origin)
-        try:
-            self.begin(journal.origin)
-            if journal.past is not None:
-                self._resume(journal, journal.past)
-            self.journal = journal
-        except BaseException:
-            journal.close()
-            raise
-
-    def _resume(self, journal: Journal, past: JournalRecord) -> None:
-        """Come into the state of an earlier process, by replay, or else with its evaluations taken as told."""
-        if replayed(self, past.ledger):
-            for event in self.log.put_back:
-                self.log.append(event)
-            journal.write(self.log.events)
-        else:
-            self.take_as_told(past.ledger)
-            journal.begin_course(self.log.ledger, retold=past.run.get("versions"))
-        retold = journal.get("retold")
-        if retold is not None:
-            self._notes.append(self.retold_note(retold))
-
-    @staticmethod
-    def retold_note(versions: Mapping[str, str]) -> str:
-        """What to say of a run that was begun with these versions, and could not be replayed with others."""
-        return (
-            f"The run was begun with wsabi {versions['wsabi']}, NumPy {versions['numpy']} and SciPy "
-            f"{versions['scipy']} on {versions['machine']}, and could not be replayed with other versions or on "
-            "another machine: its evaluations were taken as told, its searches and check points were not."
-        )
-
-    def take_as_told(self, ledger: Ledger) -> None:
-        """Begin anew with the seed and the evaluations of a ledger, whatever they were made for."""
-        self.begin(ledger.origin)
-        told = [event for event in ledger.events if isinstance(event, Told)]
-        if told:
-            X, U = np.concatenate([one.X for one in told]), np.concatenate([one.U for one in told])
-            if not maps(self.chart, U, X):
-                U = self._to_base(X)
-            self._replayed_seconds = told[-1].seconds
-            self._take(Told(X, U, np.concatenate([one.log_l for one in told]), told[-1].seconds))
-            self.end_replay()
-        for event in ledger.events:
-            if isinstance(event, Failed):
-                self.log.append(event)
-
-    def _append(self, event: Event, actions: Sequence[Action | None] | None = None) -> None:
-        """Let an event happen, and write it down."""
-        self.log.append(event, actions)
-        fault = self._write()
-        if fault is not None:
-            raise fault
-
-    def _write(self) -> JournalError | None:
-        """Bring the journal up to date; why it could not be done, if it could not."""
-        try:
-            if self.journal is not None:
-                self.journal.write(self.log.events)
-        except JournalError as fault:
-            return fault
-        return None
+    # -- the journal, and results -------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the journal, if there is one, so that other processes may go on with it."""
         if self.journal is not None:
             self.journal.close()
-            self.journal = None
+            self.course.journal = None
 
     def __enter__(self) -> Integrator:
         return self
@@ -595,31 +353,9 @@ class Integrator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- results ------------------------------------------------------------------------------------------------------
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock time since the run began, without the pauses between a result and what goes on from it."""
-        return time.perf_counter() - self._started if self._replayed_seconds is None else self._replayed_seconds
-
-    def _record(self) -> None:
-        """Add to the history, at every sample to begin with and then at every twentieth more: Z costs O(N²D)."""
-        if self.n_evals < self._next_record:
-            return
-        try:
-            estimate = self.strategy.estimate(self._noise)
-        except NumericalError:  # result() will say so; the values told are safe
-            return
-        if estimate is None:
-            return
-        self._next_record = self.n_evals + max(1, self.n_evals // 20)
-        self._history.append(Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std))
-
     def progress(self, budget: int) -> Progress:
         """What a callback is shown."""
-        last = self._history[-1] if self._history else Record(0, 0.0, math.nan, math.nan)
-        asked = next((event for event in reversed(self.log.events) if isinstance(event, Asked | Climbing)), None)
-        phase = "search" if isinstance(asked, Climbing) else asked.purposes[-1] if asked is not None else ""
+        last = self.course.last_record
         return Progress(
             self.n_evals,
             budget,
@@ -628,8 +364,8 @@ class Integrator:
             last.log_z_std,
             n_pending=len(self.log.pending),
             n_failed=self.n_failed,
-            best=float(np.max(self._log_l, initial=-math.inf)),
-            phase=phase,
+            best=float(np.max(self.course.log_l, initial=-np.inf)),
+            phase=self.course.phase,
             integrator=self,
         )
 
@@ -643,136 +379,17 @@ class Integrator:
         NoMassFound
             If nothing was told, or nothing but −inf: there is no number to give.
         """
-        try:
-            found = self.strategy.conclude(self._log_l, self._noise) if self.n_evals else None
-        except NumericalError as error:
-            error.state = (self._points.copy(), self._log_l.copy())
-            raise
-        if found is None:
-            raise self._nothing_found()
-        estimate = found.estimate
-        history = tuple(self._history)
-        if history and history[-1].n_evals == self.n_evals:  # what follows was done with more care
-            history = history[:-1]
-        history += (Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std),)
-        remarks = Remarks(() if self._prior_fault is None else (self._prior_fault,)) + found.remarks
-        remarks += self._remarks_on_failures()
-        return Result(
-            method="adaptive" if self.is_adaptive else self.settings.method,
-            log_z=estimate.log_z,
-            log_z_std=estimate.log_z_std,
-            error_budget=estimate.error,
-            model=estimate.model,
-            n_evals=self.n_evals,
-            seconds=self.seconds,
-            converged=reason == "tolerance",
-            reason=reason,
-            warnings=remarks.warnings,
-            notes=(*self._notes, *remarks.notes),
-            names=self.chart.names,
-            points=self._points.copy(),
-            log_likelihoods=self._log_l.copy(),
-            base_points=self._base.copy(),
-            history=history,
-            fits=found.fits,
-            jitter=found.jitter,
-            settings=self.settings,
-            posterior=found.posterior,
-            certificate=estimate.certificate,
-            searches=found.searches,
-            symmetries=found.symmetries,
-            prior=self.prior,
-            reweigh=reweigh,
-            ledger=self.log.ledger,
-        )
-
-    def _remarks_on_failures(self) -> Remarks:
-        """What to say of evaluations that failed: where they lie near the mass, log Z lacks what is there."""
-        failed = stacked([one.u for one in self.log.failed if one.u is not None], self.chart.dim)
-        if not self.n_failed:
-            return Remarks()
-        notes = (f"{self.n_failed} evaluations failed and were left out; result.ledger has the reasons.",)
-        top = self._log_l > np.max(self._log_l) - NEAR
-        n_top = int(np.sum(top))
-        if n_top < 2 or not len(failed):
-            return Remarks(notes=notes)
-        spread = np.maximum(np.std(self._base[top], axis=0), 1e-12)
-        squares = np.sum(np.square((failed[:, None, :] - self._base[None, :, :]) / spread), axis=2)
-        near = int(np.sum(top[np.argmin(squares, axis=1)]))  # failures whose nearest neighbour is near the mode
-        if near < 2 or near < MANY_FAILURES * (near + n_top):
-            return Remarks(notes=notes)
-        warning = (
-            f"{near} of {near + n_top} evaluations near the highest likelihood failed: log Z and the posterior rest on "
-            "the others, and may be wrong where the likelihood could not be computed. Mend the likelihood there, or "
-            "return -math.inf where the model does not exist."
-        )
-        return Remarks((warning,), notes)
-
-    def _nothing_found(self) -> NoMassFound:
-        """Why there is no estimate to give."""
-        state = (self._points.copy(), self._log_l.copy())
-        if not self.n_evals:
-            return NoMassFound(
-                "nothing was evaluated yet, so there is no estimate to give: evaluate by run(log_likelihood), or tell "
-                "values by tell(X, log_l), before result().",
-                state,
-            )
-        return NoMassFound(
-            f"none of {self.n_evals} evaluations has a finite log-likelihood: the likelihood is zero wherever it "
-            "was tried. Check it at a point that should be feasible, or narrow the prior.",
-            state,
-        )
+        return result_of(self.course, self.prior, self.settings, reason, self._prior_fault)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def run(
-        self,
-        log_likelihood: Callable[..., Any],
-        *,
-        budget: int | None = None,
-        max_seconds: float | None = None,
-        tol: float | None = None,
-        grad: Callable[..., Any] | None = None,
-        vectorized: bool = False,
-        batch: int = 1,
-        callback: Callable[[Progress], object] | None = None,
-        workers: int | None = None,
-        executor: Any = None,
-        client: Any = None,
-        timeout: float | None = None,
-        on_error: OnError = "raise",
-        retries: int = 0,
-    ) -> Result:
+    def run(self, log_likelihood: Callable[..., Any], **options: Unpack[RunArguments]) -> Result:
         """Evaluate ``log_likelihood`` at up to ``budget`` further points; call again to go on where it stopped.
 
-        See :func:`wsabi.integrate` for the parameters. Ctrl-C returns the result so far, with reason "interrupted".
+        See :func:`wsabi.integrate` for the options: ``budget``, ``max_seconds``, ``tol``, ``grad``, ``vectorized``,
+        ``batch``, ``callback``, ``workers``, ``executor``, ``client``, ``timeout``, ``on_error`` and ``retries``.
+        Ctrl-C returns the result so far, with reason "interrupted".
         """
-        result = run(
-            self,
-            log_likelihood,
-            budget=budget,
-            max_seconds=max_seconds,
-            tol=tol,
-            grad=grad,
-            vectorized=vectorized,
-            batch=batch,
-            callback=callback,
-            workers=workers,
-            executor=executor,
-            client=client,
-            timeout=timeout,
-            on_error=on_error,
-            retries=retries,
-        )
+        result = run(self, log_likelihood, RunOptions(**options))
         announce(result.warnings)
         return result
-
-
-def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExponential | None:
-    """A kernel given in the user's units, in base coordinates."""
-    if kernel is None:
-        return None
-    if kernel.lengthscales.size not in (1, space.dim):
-        raise ValueError(f"kernel has {kernel.lengthscales.size} length-scales for {space.dim} dimensions.")
-    scale = np.ones(space.dim) if space.affine is None else space.affine[1]
-    return SquaredExponential(kernel.scale, kernel.lengthscales / scale)

@@ -10,7 +10,7 @@ from wsabi._core.threads import single_threaded
 from wsabi.errors import JournalError
 from wsabi.integrator import Integrator
 from wsabi.priors import as_prior
-from wsabi.replay import replayed
+from wsabi.replay import replayed, retold, retold_note
 from wsabi.result import Result
 from wsabi.runs.data import difference, is_complete, prior_data, prior_from, settings_from
 from wsabi.runs.saved import read_any
@@ -42,15 +42,16 @@ def load(path: str | os.PathLike[str], *, prior: Any = None) -> Result:
     run = record.run
     integrator = Integrator(_prior(path, run["prior"], prior), settings=settings_from(run["settings"]))
     notes = []
-    if not replayed(integrator, record.ledger):
-        integrator.take_as_told(record.ledger)
+    course = replayed(integrator.new_course, record.ledger)
+    integrator.course = retold(integrator.new_course, record.ledger) if course is None else course
+    if course is None:
         notes.append(
             "The run could not be replayed here (other versions or another machine than "
             f"{', '.join(f'{name} {version}' for name, version in run['versions'].items())}): its evaluations were "
             "taken as told, its searches and check points were not."
         )
     elif run.get("retold"):
-        notes.append(integrator.retold_note(run["retold"]))
+        notes.append(retold_note(run["retold"]))
     end = run.get("end") or {}
     is_last = end.get("n_events") == len(record.ledger.events)
     result = integrator.result(reason=end["reason"] if is_last else "running")

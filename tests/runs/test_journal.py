@@ -395,7 +395,7 @@ def test_failures_are_known_where_a_run_is_told_again(path: Path) -> None:
 
 def test_failures_stay_in_the_file(path: Path) -> None:
     with wsabi.Integrator(PRIOR, rng=0, journal=path) as mine:
-        mine._append(Failed(mine.ask()[0], "out of memory", 1.0))
+        mine.course.append(Failed(mine.ask()[0], "out of memory", 1.0))
     assert any(one.failure == "out of memory" for one in read(path).ledger.evaluations)
 
 

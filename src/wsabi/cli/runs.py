@@ -21,7 +21,7 @@ import wsabi
 from wsabi.cli.problem import ProblemError, likelihood_of, prior_of
 from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NumericalError, WorkersLost
 from wsabi.priors import as_prior
-from wsabi.run import Progress, run
+from wsabi.run import Progress, RunOptions, run
 from wsabi.runs.display import Display
 from wsabi.runs.lock import holder
 from wsabi.runs.saved import read_any
@@ -260,8 +260,10 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
         likelihood = likelihood_of(call["target"], call["command"], prior.names)
     except (ProblemError, ValueError, TypeError) as error:
         _fail(str(error), USAGE)
-    options = {key: call[key] for key in ("budget", "max_seconds", "tol", "workers", "timeout", "on_error", "retries")}
-    more = {"vectorized": call["vectorized"], "batch": call["batch"], "grad": None}
+    options = {
+        key: call[key]
+        for key in ("budget", "max_seconds", "tol", "workers", "timeout", "on_error", "retries", "vectorized", "batch")
+    }
     with _Interrupts() as interrupts, Display() as display:
         show = display if not quiet else None
 
@@ -278,7 +280,7 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
                     integrator.journal.set("call", dict(call))
                 if integrator.n_evals and not quiet:
                     sys.stderr.write(f"{path}: going on after {integrator.n_evals} evaluations\n")
-                result = _quietly(lambda: run(integrator, likelihood, callback=each, n_before=0, **options, **more))
+                result = _quietly(lambda: run(integrator, likelihood, RunOptions(callback=each, **options), n_before=0))
         except KeyboardInterrupt:
             _fail(f"stopped before there was anything to show. Go on: wsabi resume {path}", INTERRUPTED)
         except (LikelihoodError, WorkersLost, JournalError, NumericalError, ValueError, TypeError) as error:

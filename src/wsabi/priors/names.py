@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
+
+import numpy as np
 
 from wsabi._core.types import Array
 
-__all__ = ["Groups", "Named", "groups_of", "keys_of", "named_arguments"]
+__all__ = ["Groups", "Named", "groups_of", "keys_of", "named_arguments", "points_from"]
 
 Groups = tuple[tuple[str, int | slice], ...]  # name -> its column, or the columns of a vector
 
@@ -66,3 +68,34 @@ def named_arguments(names: Named | Sequence[str], X: Array) -> dict[str, Any]:
         raise ValueError(f"X must have shape ({dim},) or (N, {dim}), one column per name; got {X.shape}.")
     given = ((name, X[..., where]) for name, where in groups_of(names))
     return {name: value.copy() if value.ndim else float(value) for name, value in given}
+
+
+def points_from(X: Any, names: Named) -> Array:
+    """Points (N, D) from an array, one point (D,), or a dict or a list of dicts of the parameters.
+
+    Raises
+    ------
+    ValueError
+        For another shape, another set of names, or numbers that are not finite.
+    """
+    dim = len(names.names)
+    if isinstance(X, Mapping) or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
+        X = [_row_of(one, names) for one in ([X] if isinstance(X, Mapping) else X)]
+    points = np.array(X, dtype=np.float64, ndmin=2) + 0.0  # no −0.0: points are recognised by their bytes
+    if points.ndim != 2 or points.shape[1] != dim or not len(points):
+        raise ValueError(f"X has shape {np.shape(X)}; expected (N, {dim}), one row per point.")
+    if not np.all(np.isfinite(points)):
+        raise ValueError("X must be finite.")
+    return points
+
+
+def _row_of(given: Mapping[str, Any], names: Named) -> Array:
+    """The point (D,) that a dict of the parameters' names stands for."""
+    keys = keys_of(names)
+    if not isinstance(given, Mapping) or set(given) != set(keys):
+        what = f"keys {sorted(map(str, given))}" if isinstance(given, Mapping) else type(given).__name__
+        raise ValueError(f"a point of X has {what}; expected a dict with the keys {', '.join(map(repr, keys))}.")
+    row = np.empty(len(names.names))
+    for name, where in groups_of(names):
+        row[where] = given[name]
+    return row

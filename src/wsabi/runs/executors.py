@@ -21,7 +21,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from wsabi._core.checks import whole_number
 from wsabi._core.types import Array
 from wsabi.errors import LikelihoodError, WorkersLost
 from wsabi.likelihood import evaluator
@@ -107,25 +106,27 @@ class Pool(Protocol):
         ...
 
 
-def opened(call: Call, *, workers: int | None, executor: Any, client: Any, timeout: float | None) -> Pool | None:
+class Wanted(Protocol):
+    """Which workers a run is to have: these of the arguments of :func:`wsabi.integrate`, checked."""
+
+    @property
+    def workers(self) -> int | None: ...
+    @property
+    def executor(self) -> Any: ...
+    @property
+    def client(self) -> Any: ...
+    @property
+    def timeout(self) -> float | None: ...
+
+
+def opened(call: Call, wanted: Wanted) -> Pool | None:
     """The pool that the arguments of :func:`wsabi.integrate` ask for; None where they ask for none."""
-    if executor is not None and client is not None:
-        raise ValueError("give executor or client, not both.")
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise ValueError(f"timeout must be a positive number of seconds or None; got {timeout!r}.")
-    if workers is not None:
-        workers = whole_number("workers", workers)
-    if client is not None:
-        return DaskPool(call, client, workers, timeout)
-    if executor is not None:
-        return FuturesPool(call, executor, workers, timeout)
-    if workers is not None:
-        return LocalPool(call, workers, timeout)
-    if timeout is not None:
-        raise ValueError(
-            "timeout needs workers=, executor= or client=: a call in this process cannot be interrupted. "
-            "Use workers=1 for one process that can."
-        )
+    if wanted.client is not None:
+        return DaskPool(call, wanted.client, wanted.workers, wanted.timeout)
+    if wanted.executor is not None:
+        return FuturesPool(call, wanted.executor, wanted.workers, wanted.timeout)
+    if wanted.workers is not None:
+        return LocalPool(call, wanted.workers, wanted.timeout)
     return None
 
 

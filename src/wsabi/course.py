@@ -1,0 +1,282 @@
+"""What the events of a run have led to: :class:`Course`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from wsabi._core.threads import single_threaded
+from wsabi._core.types import Array, Streams
+from wsabi.adaptive.search.ascent import Summit
+from wsabi.errors import JournalError, NumericalError
+from wsabi.gp.kernel import SquaredExponential
+from wsabi.ledger import (
+    Action,
+    Asked,
+    Climbed,
+    Climbing,
+    Event,
+    Failed,
+    GivenUp,
+    Logbook,
+    Observation,
+    Planned,
+    Postponed,
+    Reseeded,
+    Told,
+    stacked,
+)
+from wsabi.priors.chart import Chart
+from wsabi.result import Record
+from wsabi.runs.journal import Journal
+from wsabi.settings import Settings
+from wsabi.strategies.adaptive import AdaptiveStrategy
+from wsabi.strategies.plain import PlainStrategy
+from wsabi.strategies.protocol import Climb, Strategy
+
+__all__ = ["Course"]
+
+# Random streams are numbered by these and by how many evaluations were ever asked for: what a point is drawn from does
+# not depend on the order of the answers, on points that were put off, or on results that were asked for in between.
+FOR_POINTS, FOR_CLIMBS = range(10, 12)
+
+
+class Course:
+    """A run from its first event: logbook, strategy, values told, history and clock.
+
+    Every change is an event, which is added to the logbook and, where there is a journal, written down before it is
+    used. The same events give the same course, bit for bit on one machine.
+
+    Parameters
+    ----------
+    origin : the seed.
+    usual_budget : evaluations that the strategy expects until it is told otherwise.
+
+    Attributes
+    ----------
+    points, base, log_l : (N, D), (N, D) and (N,): values told, in the user's and in base coordinates, in their order.
+    noise : largest difference between two values told for one point.
+    notes : what a result is to say of how the run came about.
+    journal : the file that events are written to; None for none.
+    """
+
+    def __init__(self, chart: Chart, settings: Settings, origin: Streams, usual_budget: int) -> None:
+        self.chart = chart
+        self.log = Logbook(origin)
+        self.strategy = _strategy(chart, settings, origin, usual_budget)
+        self.points = stacked([], chart.dim)
+        self.base = stacked([], chart.dim)
+        self.log_l = np.empty(0)
+        self.noise = 0.0
+        self.notes: list[str] = []
+        self.history: list[Record] = []
+        self.journal: Journal | None = None
+        self._streams = origin  # what the next event draws from
+        self._next_record = 1
+        self._climb: tuple[Climb, int] | None = None  # under way, and how many values were told before it
+        self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
+        self._started = time.perf_counter()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process has another zero of perf_counter; and only one may write to a journal.
+        return {**self.__dict__, "_started": self.seconds, "journal": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._started = time.perf_counter() - state["_started"]
+
+    @property
+    def n_evals(self) -> int:
+        """Number of values told."""
+        return len(self.log_l)
+
+    # -- the clock ----------------------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the run began, without the pauses between a result and what goes on from it."""
+        return time.perf_counter() - self._started if self._replayed_seconds is None else self._replayed_seconds
+
+    def hold_clock(self, seconds: float) -> None:
+        """Let the clock stand at the time of an event that is replayed."""
+        self._replayed_seconds = seconds
+
+    def release_clock(self) -> None:
+        """Let the clock run again, from the time of the last event replayed."""
+        self._started = time.perf_counter() - (self._replayed_seconds or 0.0)
+        self._replayed_seconds = None
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def append(self, event: Event, actions: Sequence[Action | None] | None = None) -> None:
+        """Let an event happen that only the logbook takes note of, and write it down."""
+        self.log.append(event, actions)
+        fault = self.write()
+        if fault is not None:
+            raise fault
+
+    def write(self) -> JournalError | None:
+        """Bring the journal up to date; why it could not be done, if it could not."""
+        try:
+            if self.journal is not None:
+                self.journal.write(self.log.events)
+        except JournalError as fault:
+            return fault
+        return None
+
+    def plan(self, budget: int, tol: float) -> None:
+        """Tell the strategy how many evaluations the run may reach, and the error of log Z that will do."""
+        planned = Planned(budget, tol)
+        if planned != next((event for event in reversed(self.log.events) if isinstance(event, Planned)), None):
+            self.append(planned)
+            self.strategy.plan(budget, tol)
+
+    def reseed(self, origin: Streams) -> None:
+        """Draw from another seed from now on."""
+        self._streams = origin
+        self.append(Reseeded(origin))
+
+    def ask(self, n: int) -> Array:
+        """The next n points, (n, D)."""
+        first = self.log.postponed[:n]
+        X, purposes = [one.x for one in first], [one.purpose for one in first]
+        actions: list[Action | None] = [one.action for one in first]
+        # What failed counts as under way for good: its neighbourhood is then not asked for at once.
+        waiting = self.log.failed + self.log.pending + first
+        under_way = [one.action for one in waiting if one.action is not None]
+        while len(X) < n:
+            rng = self._streams.stream(FOR_POINTS, self.log.n_asked + len(X) - len(first))
+            action = self.strategy.ask(under_way, rng)
+            under_way.append(action)
+            actions.append(action)
+            purposes.append(action.purpose.label)
+            X.append(self.chart.to_user(action.u[None, :])[0] + 0.0)
+        asked = Asked(stacked(X, self.chart.dim), tuple(purposes))
+        try:
+            self.append(asked, actions)
+        except JournalError:
+            self.log.append(Postponed(asked.X))
+            raise
+        return asked.X.copy()
+
+    def take(self, told: Told) -> None:
+        """Let values be told: the strategy gets those at new points, the others tell how noisy the likelihood is."""
+        log_weights = self.chart.log_weight(told.U)
+        base, values = np.concatenate([self.base, told.U]), np.concatenate([self.log_l, told.log_l])
+        new: list[Observation] = []
+        for i, x in enumerate(told.X):
+            number = self.n_evals + i
+            earliest = int(np.argmax(np.all(base[: number + 1] == base[number], axis=1)))
+            if earliest < number and values[earliest] != values[number]:
+                self.noise = max(self.noise, abs(float(values[earliest] - values[number])))
+            elif earliest == number:
+                known = self.log.find(x)
+                purpose = None if known is None or known.action is None else known.action.purpose
+                new.append(Observation(told.U[i], float(told.log_l[i] + log_weights[i]), purpose))
+        self.log.append(told)  # what has been evaluated is safe from here on
+        fault = self.write()
+        self.points = np.concatenate([self.points, told.X])
+        self.base, self.log_l = base, values
+        if new:
+            self.strategy.tell(new)
+        self._record()
+        if fault is not None:
+            raise fault
+
+    def fail(self, X: Array, reason: str, *, again: bool) -> None:
+        """Let the evaluations at X (N, D) fail; ``again`` has them come first when points are next asked for."""
+        for x in X:
+            self.append(Failed(x, reason, self.seconds))
+        if not again:
+            self.append(GivenUp(X))
+            return
+        waiting = {one.x.tobytes() for one in self.log.pending}
+        back = [x for x in X if x.tobytes() in waiting]
+        if back:
+            self.append(Postponed(np.array(back)))
+
+    def to_base(self, points: Array) -> Array:
+        """Base coordinates: remembered for points that were met before, computed for others."""
+        known = [self.log.find(x) for x in points]
+        base = [None if one is None else one.u for one in known]
+        foreign = [i for i, u in enumerate(base) if u is None]
+        computed = dict(zip(foreign, self.chart.to_base(points[foreign]), strict=True)) if foreign else {}
+        return np.array([computed[i] if u is None else u for i, u in enumerate(base)])
+
+    def _record(self) -> None:
+        """Add to the history, at every sample to begin with and then at every twentieth more: Z costs O(N²D)."""
+        if self.n_evals < self._next_record:
+            return
+        try:
+            estimate = self.strategy.estimate(self.noise)
+        except NumericalError:  # a result will say so; the values told are safe
+            return
+        if estimate is None:
+            return
+        self._next_record = self.n_evals + max(1, self.n_evals // 20)
+        self.history.append(Record(self.n_evals, self.seconds, estimate.log_z, estimate.log_z_std))
+
+    # -- climbs by gradients ------------------------------------------------------------------------------------------
+
+    def begin_climb_step(self, climb: Climb, u: Array) -> Array:
+        """Take note that a climb evaluates at u (D,), on behalf of a search; the point (D,) in user's coordinates."""
+        x = self.chart.to_user(u[None, :])[0] + 0.0
+        if self._climb is None:
+            self._climb = (climb, self.n_evals)
+        self.append(Climbing(x, u), [Action(u, climb.purpose)])
+        return np.asarray(x)
+
+    def wanted_climb(self, left: int) -> Climb | None:
+        """The climb to make next with ``left`` evaluations left: from its start once more, if one was interrupted."""
+        if self._climb is None:
+            return self.strategy.wanted_climb(left)
+        wanted, n_before = self._climb
+        return replace(wanted, limit=min(wanted.limit, (left + self.n_evals - n_before) // 2))
+
+    @single_threaded
+    def end_climb(self, summit: Summit | None) -> None:
+        """Let the search that climbed go on from the mode it has found, or from its points where it found none."""
+        rng = self._streams.stream(FOR_CLIMBS, self.log.n_asked)
+        self.strategy.climbed(summit, rng)
+        self._climb = None
+        self.append(Climbed(None, None) if summit is None else Climbed(summit.mean, summit.cov))
+
+    def value_at(self, u: Array) -> float | None:
+        """log ℓ told at base coordinates u (D,), or None."""
+        here = np.flatnonzero(np.all(self.base == u, axis=1))
+        return float(self.log_l[here[0]]) if len(here) else None
+
+    # -- what a callback sees -----------------------------------------------------------------------------------------
+
+    @property
+    def last_record(self) -> Record:
+        """The last estimate made on the way; of NaN while there is none."""
+        return self.history[-1] if self.history else Record(0, 0.0, math.nan, math.nan)
+
+    @property
+    def phase(self) -> str:
+        """What the last point that was asked for is for."""
+        asked = next((event for event in reversed(self.log.events) if isinstance(event, Asked | Climbing)), None)
+        return "search" if isinstance(asked, Climbing) else asked.purposes[-1] if asked is not None else ""
+
+
+def _strategy(chart: Chart, settings: Settings, origin: Streams, usual_budget: int) -> Strategy:
+    """The algorithm that the settings choose."""
+    if settings.measure == "adaptive":
+        return AdaptiveStrategy(chart, settings, origin, usual_budget)
+    return PlainStrategy(chart, settings, origin.stream(), _base_kernel(settings.kernel, chart))
+
+
+def _base_kernel(kernel: SquaredExponential | None, space: Chart) -> SquaredExponential | None:
+    """A kernel given in the user's units, in base coordinates."""
+    if kernel is None:
+        return None
+    if kernel.lengthscales.size not in (1, space.dim):
+        raise ValueError(f"kernel has {kernel.lengthscales.size} length-scales for {space.dim} dimensions.")
+    scale = np.ones(space.dim) if space.affine is None else space.affine[1]
+    return SquaredExponential(kernel.scale, kernel.lengthscales / scale)
