@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.gmm_runs import WrongAnswer, WsabiRun, monte_carlo_errors, run_wsabi
 from benchmarks.measuring import Reference, Row
+from benchmarks.shapes import Shape
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = sorted(path.stem for path in (ROOT / "benchmarks").glob("bench_*.py"))
@@ -73,3 +74,14 @@ def test_reference_is_measured_afresh():
     assert reference.measure(3) == np.median(reference.seconds)
     reference.measure(2)
     assert len(reference.seconds) == 5
+
+
+def test_random_shapes_have_the_evidence_that_they_claim():
+    """By the trapezoid rule in two dimensions; the kinks of some densities limit it to some 1e-4."""
+    side, step = np.linspace(-10.0, 10.0, 801, retstep=True)
+    for seed in (0, 5, 10):
+        shape = Shape(seed)
+        assert shape.dim == 2
+        values = [[shape(np.array([a, b])) for a in side] for b in side]
+        log_z = np.log(np.exp(values).sum() * step**2) - 2.0 * np.log(20.0)
+        assert log_z == pytest.approx(shape.log_z, abs=1e-3)
