@@ -3,9 +3,10 @@
     python -m benchmarks.golden            compare with benchmarks/golden.json, made on this machine
     python -m benchmarks.golden --write    make the file anew, after a change that is meant to change numbers
 
-Each run is kept as log Z, its reported sd, the number of evaluations and a hash of the points. Another machine, or
-other versions of NumPy and SciPy, sum in another order and choose other points: there the file says nothing, and the
-command says so and compares log Z with the error bar alone.
+Each run is kept as log Z, its reported sd, the number of evaluations and a hash of the points. Another machine,
+another kernel of OpenBLAS, or other versions of NumPy and SciPy, sum in another order and choose other points: there
+the file says nothing, and the command says so and compares log Z with the error bar alone. One CPU can run several
+kernels: where the kernel alone differs, `OPENBLAS_CORETYPE=SkylakeX python -m benchmarks.golden` takes that of the file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from threadpoolctl import threadpool_info
 
 import wsabi
 from benchmarks.measuring import _machine, _versions
@@ -117,7 +119,8 @@ def record(result: wsabi.Result) -> dict[str, Any]:
 
 def _conditions() -> dict[str, Any]:
     machine = _machine()
-    return _versions() | {"processor": machine["processor"], "blas": machine["blas"]["name"]}
+    kernels = sorted({lib["architecture"] for lib in threadpool_info() if "architecture" in lib})
+    return _versions() | {"processor": machine["processor"], "blas": machine["blas"]["name"], "kernels": kernels}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,7 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {"conditions": {}, "runs": {}}
     same = known["conditions"] == _conditions()
     if not same and not chosen.write:
-        print(f"{FILE.name} was made elsewhere ({known['conditions']}): log Z is compared with its error bar alone.")
+        here = _conditions()
+        differ = {name: (value, here.get(name)) for name, value in known["conditions"].items() if here.get(name) != value}
+        print(f"{FILE.name} was made elsewhere (there, here: {differ}): log Z is compared with its error bar alone.")
     made, wrong = dict(known["runs"]), []
     for name in names:
         made[name] = record(RUNS[name]())
