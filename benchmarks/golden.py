@@ -6,7 +6,7 @@
 Each run is kept as log Z, its reported sd, the number of evaluations and a hash of the points. Another machine,
 another kernel of OpenBLAS, or other versions of NumPy and SciPy, sum in another order and choose other points: there
 the file says nothing, and the command says so and compares log Z with the error bar alone. One CPU can run several
-kernels: where the kernel alone differs, `OPENBLAS_CORETYPE=SkylakeX python -m benchmarks.golden` takes that of the file.
+kernels: where the kernel alone differs, `OPENBLAS_CORETYPE=SkylakeX python -m benchmarks.golden` takes the file's.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     same = known["conditions"] == _conditions()
     if not same and not chosen.write:
         here = _conditions()
-        differ = {name: (value, here.get(name)) for name, value in known["conditions"].items() if here.get(name) != value}
+        differ = {key: (there, here.get(key)) for key, there in known["conditions"].items() if here.get(key) != there}
         print(f"{FILE.name} was made elsewhere (there, here: {differ}): log Z is compared with its error bar alone.")
     made, wrong = dict(known["runs"]), []
     for name in names:
