@@ -56,7 +56,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("check.combine", "state"),
     ("estimate",),
     ("policy",),
-    ("searches",),
+    ("rebuilding", "searches", "told"),
     ("algorithm",),
 )
 # They import the core. What `result.plot` needs of them is loaded by _core/edges.py when it is asked for.

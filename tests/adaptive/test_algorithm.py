@@ -13,13 +13,14 @@ from numpy.testing import assert_array_equal
 
 import wsabi
 from driving import advance, an_engine, content, run_engine, stream, told
-from wsabi.adaptive.algorithm import concluded, initial, step, with_told
+from wsabi.adaptive.algorithm import concluded, initial, step
 from wsabi.adaptive.estimate import interim_estimate
 from wsabi.adaptive.models import Models
 from wsabi.adaptive.purposes import CheckPoint, ImagePoint, Refinement, SearchPoint
 from wsabi.adaptive.search.explorer import Explorer
 from wsabi.adaptive.search.matching import matched, rematched
 from wsabi.adaptive.state import Phase, State
+from wsabi.adaptive.told import with_told
 from wsabi.ledger import Action, Observation
 from wsabi.problems import narrow_gaussian
 

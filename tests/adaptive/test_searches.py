@@ -14,7 +14,7 @@ import wsabi
 from driving import advance, an_engine, run_engine, stream
 from found_by_hand import HERE, MEASURE, THERE, a_look, an_explorer, found_of, hits_of
 from wsabi.adaptive import searches as module
-from wsabi.adaptive.algorithm import rebuilt
+from wsabi.adaptive.rebuilding import rebuilt
 from wsabi.adaptive.search.explorer import Explorer
 from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.matching import matched

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from wsabi._core.types import Array, Streams
-from wsabi.adaptive.algorithm import concluded, initial, step, with_told
+from wsabi.adaptive.algorithm import concluded, initial, step
 from wsabi.adaptive.estimate import relearnt
 from wsabi.adaptive.policy import is_checked
 from wsabi.adaptive.purposes import SearchPoint
@@ -16,6 +16,7 @@ from wsabi.adaptive.search.ascent import Summit
 from wsabi.adaptive.searches import climbed, wanted_climb
 from wsabi.adaptive.state import Problem, State
 from wsabi.adaptive.symmetry.candidates import Candidates
+from wsabi.adaptive.told import with_told
 from wsabi.ledger import Action, Observation
 from wsabi.priors.chart import Chart
 from wsabi.quadrature.wsabi import SequentialModel
