@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("_core",),
     ("priors", "gp"),
-    ("settings", "ledger"),
+    ("settings", "ledger", "model"),
     ("quadrature",),
     ("posterior",),
     ("adaptive", "likelihood"),

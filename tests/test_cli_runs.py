@@ -38,6 +38,8 @@ def fails(x):
     if x[0] > 1:
         raise ValueError("boom")
     return -0.5 * float(x @ x)
+
+model = wsabi.Model(log_likelihood, prior)
 """
 PRIOR = 'a = { distribution = "norm", loc = 0, scale = 1 }\nb = [-3, 3]\n'
 
@@ -204,6 +206,14 @@ def test_ctrl_c_once_finishes_what_is_under_way_and_twice_stops_at_once(folder: 
     assert len([1 for e in read("run.db").ledger.evaluations if e.log_l is not None]) == len(evaluations)
 
 
+def test_a_model_brings_its_prior(folder: Path) -> None:
+    done = run("run", "model.py:model", "--budget", "10", "--out", "run.db", "-q")
+    assert done.exit_code == 0, done.stderr
+    assert run("resume", "run.db", "--budget", "15", "-q").exit_code == 0
+    assert n_calls(folder) == 15
+    assert run("show", "run.db", "--prior", "model.py:model").exit_code == 0
+
+
 def test_a_journal_from_another_machine_runs_nothing_by_itself(folder: Path) -> None:
     line = f'{sys.executable} -c \'open("harm", "w")\''
     run("run", "--command", line, "--prior", "prior.toml", "--budget", "5", "--out", "run.db", "-q")
@@ -224,6 +234,8 @@ def test_a_journal_from_another_machine_runs_nothing_by_itself(folder: Path) -> 
         (["run", "none.py:f", "--prior", "prior.toml"], "there is no file"),
         (["run", "model.py:none"], "model has no 'none'"),
         (["run", "model.py:prior"], "is not a function but Gaussian"),
+        (["run", "model.py:model", "--prior", "prior.toml"], "leave out --prior"),
+        (["run", "model.py:model", "--vectorized"], "leave out --vectorized"),
         (["run", "--command", "x"], "--command needs --prior"),
         (["run", "model.py:log_likelihood", "--command", "x"], "give either a likelihood"),
         (["run", "model.py:log_likelihood", "--prior", "none.toml"], "none.toml cannot be read"),

@@ -6,6 +6,7 @@ from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
 from wsabi.integrator import Integrator
 from wsabi.load import load
+from wsabi.model import Model
 from wsabi.posterior.posterior import Posterior
 from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
 from wsabi.result import Result
@@ -22,6 +23,7 @@ __all__ = [
     "JournalError",
     "LikelihoodError",
     "LogDensity",
+    "Model",
     "NoMassFound",
     "NumericalError",
     "Polynomial",

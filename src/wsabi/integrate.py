@@ -11,6 +11,7 @@ from typing import Any
 from wsabi._core.types import Seed
 from wsabi.errors import announce
 from wsabi.integrator import Integrator
+from wsabi.model import Model, as_model
 from wsabi.result import Result
 from wsabi.run import run
 from wsabi.running.options import OnError, RunOptions
@@ -22,8 +23,8 @@ __all__ = ["integrate"]
 
 
 def integrate(
-    log_likelihood: Callable[..., Any],
-    prior: Any,
+    log_likelihood: Callable[..., Any] | Model,
+    prior: Any = None,
     *,
     budget: int | None = None,
     max_seconds: float | None = None,
@@ -49,7 +50,8 @@ def integrate(
     Parameters
     ----------
     log_likelihood : from one (D,) point to a float, or with ``vectorized`` from (N, D) to (N,). Where the prior is a
-        dict it receives a dict of the same names. −inf is zero likelihood.
+        dict it receives a dict of the same names. −inf is zero likelihood. Or a :class:`~wsabi.Model`, which has the
+        prior, the gradient and ``vectorized`` too, such as :func:`wsabi.from_pymc` makes.
     prior : prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
     budget : number of evaluations; None is 100(D + 2) under the adaptive measure and 50(D + 2) under others, or no
         limit where ``max_seconds`` is given.
@@ -61,7 +63,7 @@ def integrate(
     grad : the gradient of ``log_likelihood``, taking what that takes and returning one number for each parameter, (D,)
         or with ``vectorized`` (N, D), or a dict of the names. Searches then climb by it, in some tens of
         evaluations; it is called at those points only, once at each, and the budget does not count it. For the
-        adaptive measure, and any prior but ``Transform``.
+        adaptive measure, and any prior but ``Transform``. That of a model is not used where workers evaluate.
     batch : points chosen at a time, each aware of the others.
     start : result of an earlier run. With the same prior and settings the run goes on from the state in which it ended,
         with its searches and check points, and with its own random stream unless ``rng`` is given; otherwise its
@@ -108,12 +110,12 @@ def integrate(
     >>> abs(result.log_z + 0.6931) < 1e-2
     True
     """
+    model = as_model(log_likelihood, prior, grad=grad, vectorized=vectorized)
     options = RunOptions(
         budget=budget,
         max_seconds=max_seconds,
         tol=tol,
         grad=grad,
-        vectorized=vectorized,
         batch=batch,
         callback=callback,
         workers=workers,
@@ -124,13 +126,14 @@ def integrate(
         retries=retries,
     )
     with ExitStack() as stack:
-        integrator = stack.enter_context(Integrator(prior, settings=settings, rng=rng, journal=journal))
+        integrator = stack.enter_context(Integrator(model.prior, settings=settings, rng=rng, journal=journal))
+        options = options.for_model(model, adaptive=integrator.is_adaptive)
         if wanted(progress):
             options = replace(options, callback=_both(stack.enter_context(Display()), callback))
         if start is not None:
             integrator.continue_from(start, rng)
         n_before = None if integrator.journal is None else int(integrator.journal.get("n_before") or 0)
-        result = run(integrator, log_likelihood, options, n_before=n_before)
+        result = run(integrator, model.log_likelihood, options, n_before=n_before)
     announce(result.warnings)
     return result
 

@@ -18,6 +18,7 @@ from wsabi.course import Course
 from wsabi.errors import announce
 from wsabi.ledger import GivenUp, Logbook, Postponed, Told, stacked
 from wsabi.likelihood import bad_values
+from wsabi.model import Model, as_model
 from wsabi.priors import LogDensity, as_prior
 from wsabi.priors.chart import chart
 from wsabi.priors.names import named_arguments, points_from
@@ -62,7 +63,8 @@ class Integrator:
 
     Parameters
     ----------
-    prior : a prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples.
+    prior : a prior object, or a dict or list of ``scipy.stats`` distributions and (low, high) tuples. Or a
+        :class:`~wsabi.Model`, whose likelihood :meth:`run` then evaluates.
     settings : the algorithm's choices.
     rng : seed, Generator or None. The same seed and the same values told give the same points, bit for bit.
     budget, tol : number of evaluations that the loop may reach, and the error of log Z that will do, for :attr:`done`
@@ -93,7 +95,8 @@ class Integrator:
         tol: float | None = None,
         journal: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.prior = as_prior(prior)
+        self.model = prior if isinstance(prior, Model) else None
+        self.prior = as_prior(prior if self.model is None else self.model.prior)
         if settings is not None and not isinstance(settings, Settings):
             raise TypeError(f"settings must be a wsabi.Settings; got {type(settings).__name__}.")
         self.settings = Settings() if settings is None else settings
@@ -383,13 +386,22 @@ class Integrator:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def run(self, log_likelihood: Callable[..., Any], **options: Unpack[RunArguments]) -> Result:
+    def run(self, log_likelihood: Callable[..., Any] | None = None, **options: Unpack[RunArguments]) -> Result:
         """Evaluate ``log_likelihood`` at up to ``budget`` further points; call again to go on where it stopped.
+
+        None is the likelihood of the :class:`~wsabi.Model` that this integrator was made from.
 
         See :func:`wsabi.integrate` for the options: ``budget``, ``max_seconds``, ``tol``, ``grad``, ``vectorized``,
         ``batch``, ``callback``, ``workers``, ``executor``, ``client``, ``timeout``, ``on_error`` and ``retries``.
         Ctrl-C returns the result so far, with reason "interrupted".
         """
-        result = run(self, log_likelihood, RunOptions(**options))
+        chosen = RunOptions(**options)
+        if log_likelihood is not None:
+            model = as_model(log_likelihood, self.prior, vectorized=chosen.vectorized)
+        elif self.model is not None:
+            model = self.model
+        else:
+            raise TypeError("log_likelihood is missing: this integrator was made from a prior, not from a wsabi.Model.")
+        result = run(self, model.log_likelihood, chosen.for_model(model, adaptive=self.is_adaptive))
         announce(result.warnings)
         return result

@@ -9,6 +9,7 @@ from typing import Any
 from wsabi._core.threads import single_threaded
 from wsabi.errors import JournalError
 from wsabi.integrator import Integrator
+from wsabi.model import Model
 from wsabi.priors import as_prior
 from wsabi.replay import replayed, retold, retold_note
 from wsabi.result import Result
@@ -29,7 +30,7 @@ def load(path: str | os.PathLike[str], *, prior: Any = None) -> Result:
     Parameters
     ----------
     prior : the prior of the run, where it contains functions (``Transform``, ``LogDensity``), which no file holds;
-        other priors come from the file.
+        other priors come from the file. Or the :class:`~wsabi.Model` of the run.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def _prior(path: str | os.PathLike[str], stored: Any, given: Any) -> Any:
                 f"the same prior again, wsabi.load({str(path)!r}, prior=...)."
             )
         return prior_from(stored)
-    prior = as_prior(given)
+    prior = as_prior(given.prior if isinstance(given, Model) else given)
     found = difference(stored, prior_data(prior), "prior")
     if found is not None:
         raise JournalError(f"{path} holds a run with another prior: {found}.")

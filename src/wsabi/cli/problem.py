@@ -9,14 +9,17 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Command", "ProblemError", "likelihood_of", "prior_of"]
+from wsabi.model import Model
+from wsabi.priors import as_prior
+
+__all__ = ["Command", "ProblemError", "model_of", "prior_of"]
 
 
 class ProblemError(ValueError):
@@ -45,9 +48,10 @@ def loaded(target: str, what: str) -> Any:
 
 
 def prior_of(spec: str) -> Any:
-    """The prior in a .toml file, or an object of a module."""
+    """The prior in a .toml file, or an object of a module, which may be a model with its prior."""
     if not spec.endswith(".toml"):
-        return loaded(spec, "--prior")
+        found = loaded(spec, "--prior")
+        return found.prior if isinstance(found, Model) else found
     try:
         with open(spec, "rb") as file:
             entries = tomllib.load(file)
@@ -125,13 +129,27 @@ class Command:
             raise RuntimeError(f"{words[0]} printed {last!r} as its last line; expected a number, log ℓ.") from None
 
 
-def likelihood_of(target: str | None, command: str | None, names: Sequence[str]) -> Callable[..., Any]:
-    """The log-likelihood that was named."""
+def model_of(target: str | None, command: str | None, prior: str | None, *, vectorized: bool = False) -> Model:
+    """The model that was named: a :class:`~wsabi.Model`, or a likelihood or a program beside a prior.
+
+    Parameters
+    ----------
+    prior : None is the object called ``prior`` in the place of a likelihood.
+    """
     if (target is None) == (command is None):
         raise ProblemError("give either a likelihood, such as model.py:log_likelihood, or --command.")
     if command is not None:
-        return Command.of(command, names)
+        if prior is None:
+            raise ProblemError("--command needs --prior prior.toml or --prior model.py:prior.")
+        given = as_prior(prior_of(prior))
+        return Model(Command.of(command, given.names), given)
     found = loaded(str(target), "the likelihood")
+    if isinstance(found, Model):
+        if prior is not None or vectorized:
+            what = "--prior" if prior is not None else "--vectorized"
+            raise ProblemError(f"{target} is a wsabi.Model, which says that itself: leave out {what}.")
+        return found
     if not callable(found):
         raise ProblemError(f"{target} is not a function but {type(found).__name__}.")
-    return found  # type: ignore[no-any-return]
+    given = prior_of(f"{str(target).rpartition(':')[0]}:prior" if prior is None else prior)
+    return Model(found, given, vectorized=vectorized)

@@ -18,9 +18,8 @@ import numpy as np
 import typer
 
 import wsabi
-from wsabi.cli.problem import ProblemError, likelihood_of, prior_of
+from wsabi.cli.problem import ProblemError, model_of, prior_of
 from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NumericalError, WorkersLost
-from wsabi.priors import as_prior
 from wsabi.run import Progress, RunOptions, run
 from wsabi.runs.display import Display
 from wsabi.runs.lock import holder
@@ -31,7 +30,8 @@ __all__ = ["FAILED", "INTERRUPTED", "USAGE", "register"]
 FAILED, USAGE, INTERRUPTED = 1, 2, 130  # exit codes; 0 is a run that ended by itself
 
 Target = Annotated[
-    str | None, typer.Argument(help="model.py:log_likelihood or package.module:name.", show_default=False)
+    str | None,
+    typer.Argument(help="model.py:log_likelihood or package.module:name; or a wsabi.Model.", show_default=False),
 ]
 Command = Annotated[
     str | None,
@@ -90,12 +90,6 @@ def run_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Estimate the evidence of a model, and keep every evaluation in a journal."""
-    if prior is None and target is not None and ":" in target:
-        prior = f"{target.rpartition(':')[0]}:prior"
-    if prior is None and target is not None:
-        _fail(f"the likelihood must be like model.py:name or package.module:name; got {target!r}.", USAGE)
-    if prior is None:
-        _fail("--command needs --prior prior.toml or --prior model.py:prior.", USAGE)
     path = out if out is not None else Path(f"{_stem(target, command)}.db")
     if path.exists() and path.stat().st_size and not resume:
         _fail(f"{path} exists. Go on with it: wsabi resume {path}. For a new run give another --out.", USAGE)
@@ -256,13 +250,11 @@ class _Interrupts:
 def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
     """Begin or go on with a run, show it, and end with its exit code."""
     try:
-        prior = as_prior(prior_of(call["prior"]))
-        likelihood = likelihood_of(call["target"], call["command"], prior.names)
+        model = model_of(call["target"], call["command"], call["prior"], vectorized=bool(call["vectorized"]))
     except (ProblemError, ValueError, TypeError) as error:
         _fail(str(error), USAGE)
     options = {
-        key: call[key]
-        for key in ("budget", "max_seconds", "tol", "workers", "timeout", "on_error", "retries", "vectorized", "batch")
+        key: call[key] for key in ("budget", "max_seconds", "tol", "workers", "timeout", "on_error", "retries", "batch")
     }
     with _Interrupts() as interrupts, Display() as display:
         show = display if not quiet else None
@@ -273,14 +265,15 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
             return interrupts.n == 0
 
         try:
-            with wsabi.Integrator(prior, rng=call["seed"], journal=path) as integrator:
+            with wsabi.Integrator(model, rng=call["seed"], journal=path) as integrator:
                 if integrator.journal is None:
                     raise JournalError(f"{path} has no journal.")
                 if integrator.journal.get("call") is None or call["seed"] is None:
                     integrator.journal.set("call", dict(call))
                 if integrator.n_evals and not quiet:
                     sys.stderr.write(f"{path}: going on after {integrator.n_evals} evaluations\n")
-                result = _quietly(lambda: run(integrator, likelihood, RunOptions(callback=each, **options), n_before=0))
+                chosen = RunOptions(callback=each, **options).for_model(model, adaptive=integrator.is_adaptive)
+                result = _quietly(lambda: run(integrator, model.log_likelihood, chosen, n_before=0))
         except KeyboardInterrupt:
             _fail(f"stopped before there was anything to show. Go on: wsabi resume {path}", INTERRUPTED)
         except (LikelihoodError, WorkersLost, JournalError, NumericalError, ValueError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from wsabi._core.checks import whole_number
 from wsabi.adaptive.surrogate.theta import n_coefficients
 from wsabi.adaptive.tuning import TUNING
+from wsabi.model import Model
 from wsabi.running.progress import Progress
 
 __all__ = [
@@ -102,6 +103,12 @@ class RunOptions:
     def has_workers(self) -> bool:
         """Whether others than this process evaluate."""
         return self.workers is not None or self.executor is not None or self.client is not None
+
+    def for_model(self, model: Model, *, adaptive: bool) -> RunOptions:
+        """The same for the likelihood of a model, with its gradient where one is of use and none was given."""
+        of_use = adaptive and not self.has_workers
+        grad = model.grad if self.grad is None and of_use else self.grad
+        return replace(self, grad=grad, vectorized=model.vectorized)
 
     def limit(self, usual: int) -> int:
         """Number of evaluations allowed: ``budget``, or the usual one, or no limit where only time is limited."""
