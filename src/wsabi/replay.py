@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from wsabi.result import Result
 from wsabi.runs.journal import Journal
 from wsabi.settings import Settings
 
-__all__ = ["Begin", "continued", "is_same_problem", "replayed", "resumed", "retold", "retold_note"]
+__all__ = ["Begin", "continued", "is_same_problem", "repeat", "replayed", "resumed", "retold", "retold_note"]
 
 Begin = Callable[[Streams], Course]  # a new course, of some prior and settings, with that seed
 
@@ -29,10 +29,15 @@ NOT_REPLAYED = (
 def replayed(begin: Begin, ledger: Ledger) -> Course | None:
     """The course after all events of a ledger have happened again; None where they take another course."""
     course = begin(ledger.origin)
-    if not all(_repeated(course, event) for event in ledger.events):
+    if not repeat(course, ledger.events):
         return None
     course.release_clock()
     return course
+
+
+def repeat(course: Course, events: Iterable[Event]) -> bool:
+    """Let events happen again; False where the course takes another way. Its clock then stands at the last of them."""
+    return all(_repeated(course, event) for event in events)
 
 
 def _repeated(course: Course, event: Event) -> bool:

@@ -16,6 +16,7 @@ from wsabi import problems as suite
 from wsabi import reproduce as paper
 from wsabi.cli import runs
 from wsabi.cli.demo import run_demo
+from wsabi.cli.endings import FAILED, INTERRUPTED, USAGE, fail
 from wsabi.plots import MissingMatplotlib
 from wsabi.reproduce import Outcome, Plan
 
@@ -25,7 +26,6 @@ app = typer.Typer(
     help="Bayesian evidence from few likelihood evaluations.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 runs.register(app)
 
 
@@ -82,7 +82,7 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and write figures, curves and a report."""
     if name != "all" and name not in paper.names():
-        _fail(f"there is no experiment {name!r}. Known: {', '.join([*paper.names(), 'all'])}.", 2)
+        fail(f"there is no experiment {name!r}. Known: {', '.join([*paper.names(), 'all'])}.", USAGE)
     chosen = paper.names() if name == "all" else [name]
     root = Path("reproduction") if out is None else out
     partial = False
@@ -92,22 +92,17 @@ def reproduce(
             outcome = _run_one(each, folder, quick=quick, data=data, seed=seed)
         except FileNotFoundError as error:
             if name != "all":
-                _fail(f"{error}\nOn this command line: wsabi reproduce citation --data PATH.", 1)
+                fail(f"{error}\nOn this command line: wsabi reproduce citation --data PATH.", FAILED)
             Console(stderr=True).print(f"{each}: left out, its data are missing. {error}", markup=False)
             continue
         except MissingMatplotlib as error:
-            _fail(str(error), 1)
+            fail(str(error), FAILED)
         except KeyboardInterrupt:
-            _fail(f"{each}: interrupted before its first step was done; nothing written.", INTERRUPTED)
+            fail(f"{each}: interrupted before its first step was done; nothing written.", INTERRUPTED)
         _show(outcome)
         partial = outcome.partial
         if partial:
             raise typer.Exit(INTERRUPTED)
-
-
-def _fail(message: str, code: int) -> None:
-    Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
 
 
 def _run_one(name: str, folder: Path, *, quick: bool, data: Path | None, seed: int) -> Outcome:

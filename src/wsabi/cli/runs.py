@@ -7,8 +7,7 @@ import math
 import signal
 import socket
 import sys
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -18,16 +17,16 @@ import numpy as np
 import typer
 
 import wsabi
+from wsabi.cli.endings import FAILED, INTERRUPTED, USAGE, fail, quietly, record_of
 from wsabi.cli.problem import ProblemError, model_of, prior_of
-from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NumericalError, WorkersLost
+from wsabi.errors import JournalError, LikelihoodError, NumericalError, WorkersLost
 from wsabi.run import Progress, RunOptions, run
 from wsabi.runs.display import Display
+from wsabi.runs.journal import Record
 from wsabi.runs.lock import holder
-from wsabi.runs.saved import read_any
+from wsabi.runs.state import RunState
 
-__all__ = ["FAILED", "INTERRUPTED", "USAGE", "register"]
-
-FAILED, USAGE, INTERRUPTED = 1, 2, 130  # exit codes; 0 is a run that ended by itself
+__all__ = ["register"]
 
 Target = Annotated[
     str | None,
@@ -92,7 +91,7 @@ def run_command(
     """Estimate the evidence of a model, and keep every evaluation in a journal."""
     path = out if out is not None else Path(f"{_stem(target, command)}.db")
     if path.exists() and path.stat().st_size and not resume:
-        _fail(f"{path} exists. Go on with it: wsabi resume {path}. For a new run give another --out.", USAGE)
+        fail(f"{path} exists. Go on with it: wsabi resume {path}. For a new run give another --out.", USAGE)
     call = {
         "target": target, "command": command, "prior": prior, "budget": budget, "tol": tol, "max_seconds": max_seconds,
         "workers": workers, "timeout": timeout, "on_error": on_error, "retries": retries, "vectorized": vectorized,
@@ -116,15 +115,15 @@ def resume_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Go on with a run where it stopped, with the likelihood and the options that it was begun with."""
-    record = _read(journal)
+    record = record_of(journal)
     call = dict(record.run.get("call") or {})
     host = record.run.get("host")
     named = target is not None or command is not None
     if not named and not call:
-        _fail(f"{journal} was not begun by wsabi run: say what to evaluate, --likelihood model.py:name.", USAGE)
+        fail(f"{journal} was not begun by wsabi run: say what to evaluate, --likelihood model.py:name.", USAGE)
     if not named and host != socket.gethostname():
         what = call.get("command") or call.get("target")
-        _fail(
+        fail(
             f"{journal} comes from another machine ({host}) and names what to run there: {what}. If you trust it, name "
             "it yourself: --likelihood model.py:name or --command '...', with --prior.",
             USAGE,
@@ -144,9 +143,9 @@ def show_command(
 ) -> None:
     """Show the result so far, also while the run goes on; the likelihood is not called."""
     result, error = None, ""
-    record = _read(journal)
+    record = record_of(journal)
     try:
-        result = _quietly(lambda: wsabi.load(journal, prior=None if prior is None else prior_of(prior)))
+        result = quietly(lambda: wsabi.load(journal, prior=None if prior is None else prior_of(prior)))
     except (JournalError, NumericalError, ProblemError) as fault:
         error = str(fault)
     facts = _facts(journal, record, result, error)
@@ -168,11 +167,11 @@ def export_command(
 ) -> None:
     """Write draws from the posterior to a file."""
     if out.suffix not in (".csv", ".npz"):
-        _fail(f"draws are written to a .csv or an .npz file; got {out}.", USAGE)
+        fail(f"draws are written to a .csv or an .npz file; got {out}.", USAGE)
     try:
-        result = _quietly(lambda: wsabi.load(journal, prior=None if prior is None else prior_of(prior)))
+        result = quietly(lambda: wsabi.load(journal, prior=None if prior is None else prior_of(prior)))
     except (JournalError, NumericalError, ProblemError) as error:
-        _fail(str(error), FAILED)
+        fail(str(error), FAILED)
     draws = result.posterior.sample(n, rng=seed)
     if out.suffix == ".npz":
         np.savez_compressed(out, draws=draws, names=np.array(result.names), log_z=result.log_z)
@@ -215,7 +214,7 @@ def init_command(
     files = {folder / "model.py": MODEL, folder / "prior.toml": PRIOR}
     for path in files:
         if path.exists():
-            _fail(f"{path} exists and was left as it is.", USAGE)
+            fail(f"{path} exists and was left as it is.", USAGE)
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")
@@ -252,7 +251,7 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
     try:
         model = model_of(call["target"], call["command"], call["prior"], vectorized=bool(call["vectorized"]))
     except (ProblemError, ValueError, TypeError) as error:
-        _fail(str(error), USAGE)
+        fail(str(error), USAGE)
     options = {
         key: call[key] for key in ("budget", "max_seconds", "tol", "workers", "timeout", "on_error", "retries", "batch")
     }
@@ -273,37 +272,28 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
                 if integrator.n_evals and not quiet:
                     sys.stderr.write(f"{path}: going on after {integrator.n_evals} evaluations\n")
                 chosen = RunOptions(callback=each, **options).for_model(model, adaptive=integrator.is_adaptive)
-                result = _quietly(lambda: run(integrator, model.log_likelihood, chosen, n_before=0))
+                result = quietly(lambda: run(integrator, model.log_likelihood, chosen, n_before=0))
         except KeyboardInterrupt:
-            _fail(f"stopped before there was anything to show. Go on: wsabi resume {path}", INTERRUPTED)
+            fail(f"stopped before there was anything to show. Go on: wsabi resume {path}", INTERRUPTED)
         except (LikelihoodError, WorkersLost, JournalError, NumericalError, ValueError, TypeError) as error:
             notes = " Go on: wsabi resume {path}" if isinstance(error, LikelihoodError | WorkersLost) else ""
-            _fail(f"{error}{notes.format(path=path)}", FAILED)
+            fail(f"{error}{notes.format(path=path)}", FAILED)
     stopped = result.reason in ("callback", "interrupted")
     sys.stdout.write(f"{replace(result, reason='interrupted') if stopped else result}\n")
     if stopped:
-        _fail(f"stopped by Ctrl-C after {result.n_evals} evaluations. Go on: wsabi resume {path}", INTERRUPTED)
+        fail(f"stopped by Ctrl-C after {result.n_evals} evaluations. Go on: wsabi resume {path}", INTERRUPTED)
     if not quiet:
         sys.stderr.write(f"journal: {path}\n")
 
 
-def _facts(path: Path, record: Any, result: wsabi.Result | None, error: str) -> dict[str, Any]:
+def _facts(path: Path, record: Record, result: wsabi.Result | None, error: str) -> dict[str, Any]:
     """What ``show`` tells, as data."""
-    who = holder(path)
-    end = record.run.get("end")
-    state = f"{path}: "
-    if who is not None:
-        state += f"running, in {who}"
-    elif end is None:
-        state += f"stopped without an end, as by a kill; go on: wsabi resume {path}"
-    else:
-        state += "ended"
-    evaluations = record.ledger.evaluations
+    state = RunState.of(record, holder(path))
+    goes_on = f"; go on: wsabi resume {path}" if state.kind in ("failed", "stopped") else ""
     facts: dict[str, Any] = {
-        "state": state, "running": who is not None, "ended": end is not None,
-        "n_evals": sum(one.log_l is not None for one in evaluations),
-        "n_failed": sum(one.failure is not None and one.log_l is None for one in evaluations),
-        "likelihood": record.run.get("likelihood"), "versions": record.run.get("versions"),
+        "state": f"{path}: {state.words}{goes_on}", "running": state.kind == "running", "ended": state.kind == "ended",
+        "n_evals": state.n_evals, "n_failed": state.n_failed, "likelihood": record.run.get("likelihood"),
+        "versions": record.run.get("versions"),
     }  # fmt: skip
     if result is None:
         return {**facts, "error": error}
@@ -324,20 +314,6 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _read(path: Path) -> Any:
-    try:
-        return read_any(path)
-    except JournalError as error:
-        _fail(str(error), FAILED)
-
-
-def _quietly(f: Callable[[], Any]) -> Any:
-    """Without Python's warnings of a result, which is shown with them in it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvidenceWarning)
-        return f()
-
-
 def _stem(target: str | None, command: str | None) -> str:
     place = (target or "").rpartition(":")[0] or (command or "run").split()[0]
     return Path(place).stem.rpartition(".")[2] or "run"
@@ -349,8 +325,3 @@ def _absolute(spec: str | None) -> str | None:
         return None
     place, colon, name = spec.rpartition(":") if not spec.endswith(".toml") else (spec, "", "")
     return f"{Path(place).resolve()}{colon}{name}" if place.endswith((".py", ".toml")) else spec
-
-
-def _fail(message: str, code: int) -> Any:
-    sys.stderr.write(f"{message}\n")
-    raise typer.Exit(code)
