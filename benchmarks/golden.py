@@ -2,6 +2,7 @@
 
     python -m benchmarks.golden            compare with benchmarks/golden.json, made on this machine
     python -m benchmarks.golden --write    make the file anew, after a change that is meant to change numbers
+    python -m benchmarks.golden --file F   the same with another file, as of the state before a change on this machine
 
 Each run is kept as log Z, its reported sd, the number of evaluations and a hash of the points. Another machine,
 another kernel of OpenBLAS, or other versions of NumPy and SciPy, sum in another order and choose other points: there
@@ -127,15 +128,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="runs; all of them if left out")
     parser.add_argument("--write", action="store_true", help="make the file anew")
+    parser.add_argument("--file", type=Path, default=FILE, help="the file (default: golden.json beside this script)")
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore", wsabi.EvidenceWarning)
+    file: Path = chosen.file
     names = chosen.names or list(RUNS)
-    known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {"conditions": {}, "runs": {}}
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"conditions": {}, "runs": {}}
     same = known["conditions"] == _conditions()
     if not same and not chosen.write:
         here = _conditions()
         differ = {key: (there, here.get(key)) for key, there in known["conditions"].items() if here.get(key) != there}
-        print(f"{FILE.name} was made elsewhere (there, here: {differ}): log Z is compared with its error bar alone.")
+        print(f"{file.name} was made elsewhere (there, here: {differ}): log Z is compared with its error bar alone.")
     made, wrong = dict(known["runs"]), []
     for name in names:
         made[name] = record(RUNS[name]())
@@ -152,8 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wrong.append(name)
         print(f"{name:16s} {made[name]['log_z']:+.12f} ± {made[name]['log_z_std']:.3g}  {verdict}", flush=True)
     if chosen.write:
-        FILE.write_text(json.dumps({"conditions": _conditions(), "runs": made}, indent=1) + "\n", encoding="utf-8")
-        print(f"written: {FILE.name}")
+        file.write_text(json.dumps({"conditions": _conditions(), "runs": made}, indent=1) + "\n", encoding="utf-8")
+        print(f"written: {file.name}")
         return 0
     print("all as they were" if not wrong else f"changed: {', '.join(wrong)}")
     return int(bool(wrong))
