@@ -34,7 +34,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("running", "replay", "conclusion"),
     ("run",),
     ("integrator",),
-    ("integrate", "comparison", "load"),
+    ("comparison", "following"),
+    ("integrate", "load"),
 )
 # The same inside the default engine, module by module: search and symmetry need each other's.
 ADAPTIVE: tuple[tuple[str, ...], ...] = (
@@ -70,7 +71,8 @@ OPTIONAL = {  # of use where installed: threads.py loses nothing but speed witho
     "display.py": {"rich"},
 }
 LIGHT = {"numpy", "scipy.linalg", "scipy.special"}  # all that a core module may import before it is used
-HEAVY = ("scipy.stats", "scipy.optimize", "scipy.spatial", "matplotlib", "cma", "rich", "typer")
+HEAVY = ("numpy", "scipy", "matplotlib", "cma", "rich", "typer", "wsabi.integrator")
+HEAVY_ENGINE = ("scipy.stats", "scipy.optimize", "scipy.spatial", "matplotlib", "cma", "rich", "typer")
 MODERN_RANDOM = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}
 STATE = {"get_state", "seed", "set_state"}  # not draws: a test may look whether the global state was left alone
 
@@ -206,14 +208,17 @@ def test_no_two_modules_need_each_other():
 
 
 def test_no_package_does_more_than_list():
-    """But for the public functions of embeddings and the name of the door: an __init__ has no place in the graphs."""
+    """But for the public functions of embeddings, and for the hooks of the door that load a name when it is used.
+
+    An __init__ has no place in the graphs.
+    """
     files = [path for path in PACKAGE.rglob("__init__.py") if path.parent.name not in {*UNRANKED, "embeddings"}]
     code = {path: [node for node in ast.parse(path.read_text("utf-8")).body if is_definition(node)] for path in files}
     assert [str(path) for path, nodes in code.items() if nodes] == []
 
 
 def is_definition(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.ClassDef)
+    return isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__")
 
 
 def test_every_import_of_the_package_by_itself_is_seen():
@@ -291,8 +296,9 @@ def test_only_a_few_modules_ask_for_an_edge():
     assert users == {"comparison.py", "result.py"}
 
 
-def test_import_wsabi_is_light():
-    code = f"import sys, wsabi; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+@pytest.mark.parametrize(("module", "heavy"), [("wsabi", HEAVY), ("wsabi.integrator", HEAVY_ENGINE)])
+def test_an_import_is_light(module, heavy):
+    code = f"import sys, {module}; print(*[name for name in {heavy!r} if name in sys.modules])"
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
@@ -316,6 +322,21 @@ def test_a_draw_from_the_global_random_state_is_caught():
 def test_public_names_exist_and_are_listed_once():
     assert len(set(wsabi.__all__)) == len(wsabi.__all__)
     assert [name for name in wsabi.__all__ if not hasattr(wsabi, name)] == []
+    assert set(wsabi.__all__) <= set(dir(wsabi))
+
+
+def test_a_name_that_the_door_does_not_have_is_said_so():
+    with pytest.raises(AttributeError, match="module 'wsabi' has no attribute 'evidence'"):
+        _ = wsabi.evidence
+
+
+def test_the_door_is_a_function_whatever_is_imported_first():
+    """`wsabi.integrate` and `wsabi.load` are modules too, and Python gives their names to them when they are loaded."""
+    code = "import wsabi.load, wsabi.integrate, wsabi; print(callable(wsabi.load) and callable(wsabi.integrate))"
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.split() == ["True"]
 
 
 @pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(PACKAGE)))

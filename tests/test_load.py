@@ -13,8 +13,8 @@ import pytest
 import wsabi
 from wsabi.course import Course
 from wsabi.errors import NoMassFound
+from wsabi.following import Follower
 from wsabi.ledger import Event
-from wsabi.load import Follower
 from wsabi.replay import repeat
 from wsabi.runs.journal import read
 from wsabi.runs.lock import holder
@@ -63,7 +63,7 @@ def test_only_what_is_new_is_replayed(tmp_path: Path, monkeypatch: pytest.Monkey
         lengths.append(len(events))
         return repeat(course, events)
 
-    monkeypatch.setattr(sys.modules["wsabi.load"], "repeat", counted)  # wsabi.load is the function
+    monkeypatch.setattr(sys.modules["wsabi.following"], "repeat", counted)
     with wsabi.Integrator(PRIOR, rng=1, journal=path) as integrator:
         advanced(integrator, 5)
         follower = Follower(path)

@@ -1,16 +1,23 @@
 """wsabi: the evidence Z = ∫ ℓ(x) π(x) dx by warped sequential active Bayesian integration."""
 
-from wsabi.comparison import Comparison, compare
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from wsabi.errors import EvidenceWarning, JournalError, LikelihoodError, NoMassFound, NumericalError, WorkersLost
-from wsabi.gp.kernel import SquaredExponential
 from wsabi.integrate import integrate
-from wsabi.integrator import Integrator
 from wsabi.load import load
-from wsabi.model import Model
-from wsabi.posterior.posterior import Posterior
-from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
-from wsabi.result import Result
-from wsabi.settings import Settings
+
+if TYPE_CHECKING:
+    from wsabi.comparison import Comparison, compare
+    from wsabi.gp.kernel import SquaredExponential
+    from wsabi.integrator import Integrator
+    from wsabi.model import Model
+    from wsabi.posterior.posterior import Posterior
+    from wsabi.priors import Gaussian, GaussianMixture, Independent, LogDensity, Polynomial, Transform, Uniform
+    from wsabi.result import Result
+    from wsabi.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,3 +46,36 @@ __all__ = [
     "integrate",
     "load",
 ]
+
+# The modules of the names that are loaded when they are first used. `import wsabi` loads neither the engine nor NumPy.
+_HOMES = {
+    "Comparison": "comparison",
+    "Gaussian": "priors",
+    "GaussianMixture": "priors",
+    "Independent": "priors",
+    "Integrator": "integrator",
+    "LogDensity": "priors",
+    "Model": "model",
+    "Polynomial": "priors",
+    "Posterior": "posterior.posterior",
+    "Result": "result",
+    "Settings": "settings",
+    "SquaredExponential": "gp.kernel",
+    "Transform": "priors",
+    "Uniform": "priors",
+    "compare": "comparison",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name that is loaded on its first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All names, loaded or not."""
+    return sorted({*globals(), *_HOMES})

@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wsabi._core.types import Seed
 from wsabi.errors import announce
-from wsabi.integrator import Integrator
-from wsabi.model import Model, as_model
-from wsabi.result import Result
-from wsabi.run import run
-from wsabi.running.options import OnError, RunOptions
-from wsabi.running.progress import Progress
-from wsabi.runs.display import Display, wanted
-from wsabi.settings import Settings
+
+if TYPE_CHECKING:
+    from wsabi._core.types import Seed
+    from wsabi.model import Model
+    from wsabi.result import Result
+    from wsabi.running.options import OnError
+    from wsabi.running.progress import Progress
+    from wsabi.runs.display import Display
+    from wsabi.settings import Settings
 
 __all__ = ["integrate"]
 
@@ -110,6 +110,13 @@ def integrate(
     >>> abs(result.log_z + 0.6931) < 1e-2
     True
     """
+    # These are imported here because they load the engine, which `import wsabi` does not.
+    from wsabi.integrator import Integrator
+    from wsabi.model import as_model
+    from wsabi.run import run
+    from wsabi.running.options import RunOptions
+    from wsabi.runs.display import Display, wanted
+
     model = as_model(log_likelihood, prior, grad=grad, vectorized=vectorized)
     options = RunOptions(
         budget=budget,
