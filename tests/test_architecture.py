@@ -54,10 +54,14 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("check.crossfit", "check.pareto", "check.proposal"),
     ("check.controls",),
     ("check.residuals",),
-    ("check.combine", "state"),
+    ("check.combine", "bulk.tally"),
+    ("bulk.population",),
+    ("bulk.sample",),
+    ("bulk.planning", "state"),
     ("estimate",),
     ("policy",),
     ("rebuilding", "searches", "told"),
+    ("batches",),
     ("algorithm",),
 )
 # They import the core. What `result.plot` needs of them is loaded by _core/edges.py when it is asked for.

@@ -119,7 +119,7 @@ def test_searches_go_on_with_few_check_points_or_none(certify: float) -> None:
 
 def test_where_only_time_limits_a_run_searches_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares refer to the usual number of evaluations, once that is spent to as many again."""
-    integrator = wsabi.Integrator(PRIOR, rng=0)
+    integrator = wsabi.Integrator(PRIOR, rng=0, settings=wsabi.Settings(bulk="off"))
     monkeypatch.setattr(integrator, "usual_budget", 40)
     counted = 0
 

@@ -32,9 +32,15 @@ def result_of(course: Course, prior: Any, settings: Settings, reason: Reason, pr
     NoMassFound
         If nothing was told, or nothing but −inf: there is no number to give.
     """
-    points, log_l, names = course.points.copy(), course.log_l.copy(), course.chart.names
+    U, bulk_log_l = course.bulk()
+    points = np.concatenate([course.points, course.chart.to_user(U)])
+    base, log_l, names = (
+        np.concatenate([course.base, U]),
+        np.concatenate([course.log_l, bulk_log_l]),
+        course.chart.names,
+    )
     try:
-        found = course.strategy.conclude(log_l, course.noise) if course.n_evals else None
+        found = course.strategy.conclude(course.log_l.copy(), course.noise) if course.n_evals else None
     except NumericalError as error:
         error.state = (points, log_l)
         raise
@@ -62,7 +68,7 @@ def result_of(course: Course, prior: Any, settings: Settings, reason: Reason, pr
         names=names,
         points=points,
         log_likelihoods=log_l,
-        base_points=course.base.copy(),
+        base_points=base,
         history=history,
         fits=found.fits,
         jitter=found.jitter,
@@ -70,6 +76,7 @@ def result_of(course: Course, prior: Any, settings: Settings, reason: Reason, pr
         posterior=found.posterior,
         certificate=estimate.certificate,
         searches=found.searches,
+        batches=found.batches,
         symmetries=found.symmetries,
         prior=prior,
         reweigh=reweigh,
@@ -79,7 +86,7 @@ def result_of(course: Course, prior: Any, settings: Settings, reason: Reason, pr
 
 def _remarks_on_failures(course: Course) -> Remarks:
     """What to say of evaluations that failed: where they lie near the mass, log Z lacks what is there."""
-    n_failed = len(course.log.failed)
+    n_failed = len(course.log.failed) + course.log.n_bulk_failed
     failed = stacked([one.u for one in course.log.failed if one.u is not None], course.chart.dim)
     if not n_failed:
         return Remarks()

@@ -12,12 +12,15 @@ import numpy as np
 
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, Streams
+from wsabi.adaptive.bulk.planning import Costs
 from wsabi.adaptive.search.ascent import Summit
 from wsabi.errors import JournalError, NumericalError
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.ledger import (
     Action,
     Asked,
+    BatchBegun,
+    BatchTold,
     Climbed,
     Climbing,
     Event,
@@ -27,6 +30,7 @@ from wsabi.ledger import (
     Observation,
     Planned,
     Postponed,
+    Priced,
     Reseeded,
     Told,
     stacked,
@@ -43,7 +47,7 @@ __all__ = ["Course"]
 
 # Random streams are numbered by these and by how many evaluations were ever asked for: what a point is drawn from does
 # not depend on the order of the answers, on points that were put off, or on results that were asked for in between.
-FOR_POINTS, FOR_CLIMBS = range(10, 12)
+FOR_POINTS, FOR_CLIMBS, FOR_BATCHES = range(10, 13)
 
 
 class Course:
@@ -59,10 +63,13 @@ class Course:
 
     Attributes
     ----------
-    points, base, log_l : (N, D), (N, D) and (N,): values told, in the user's and in base coordinates, in their order.
+    points, base, log_l : (N, D), (N, D) and (N,): values told, in the user's and in base coordinates, in their order;
+        bulk points are not among them.
     noise : largest difference between two values told for one point.
     notes : what a result is to say of how the run came about.
     journal : the file that events are written to; None for none.
+    bulk_began : seconds of the run before its first batch of bulk points; None before.
+    costs : what evaluations cost, as it was last noted; None before.
     """
 
     def __init__(self, chart: Chart, settings: Settings, origin: Streams, usual_budget: int) -> None:
@@ -72,7 +79,10 @@ class Course:
         self.points = stacked([], chart.dim)
         self.base = stacked([], chart.dim)
         self.log_l = np.empty(0)
+        self._batches: list[BatchTold] = []
         self.noise = 0.0
+        self.costs: Costs | None = None
+        self.bulk_began: float | None = None
         self.notes: list[str] = []
         self.history: list[Record] = []
         self.journal: Journal | None = None
@@ -92,8 +102,26 @@ class Course:
 
     @property
     def n_evals(self) -> int:
-        """Number of values told."""
+        """Number of values told, those of bulk points included."""
+        return self.n_modelled + self.log.n_bulk
+
+    @property
+    def n_modelled(self) -> int:
+        """Number of values told to the strategy one by one."""
         return len(self.log_l)
+
+    @property
+    def has_ended_batch(self) -> bool:
+        """Whether the last event is the last value of a batch of bulk points."""
+        kinds = Told, BatchTold
+        last = next((event for event in reversed(self.log.events) if isinstance(event, kinds)), None)
+        return isinstance(last, BatchTold) and not len(self.strategy.batch[0])
+
+    def bulk(self) -> tuple[Array, Array]:
+        """U (M, D) in base coordinates and log ℓ (M,) of the bulk points that have a value."""
+        U = np.concatenate([stacked([], self.chart.dim), *(told.U for told in self._batches)])
+        log_l = np.concatenate([np.empty(0), *(told.log_l for told in self._batches)])
+        return (U, log_l) if not np.any(np.isnan(log_l)) else (U[~np.isnan(log_l)], log_l[~np.isnan(log_l)])
 
     # -- the clock ----------------------------------------------------------------------------------------------------
 
@@ -136,6 +164,11 @@ class Course:
             self.append(planned)
             self.strategy.plan(budget, tol)
 
+    def price(self, costs: Costs) -> None:
+        """Take note of what evaluations cost; what is decided by it is decided in the same way in a replay."""
+        self.append(Priced(costs.own, costs.call, costs.bulk))
+        self.costs = costs
+
     def reseed(self, origin: Streams) -> None:
         """Draw from another seed from now on."""
         self._streams = origin
@@ -170,7 +203,7 @@ class Course:
         base, values = np.concatenate([self.base, told.U]), np.concatenate([self.log_l, told.log_l])
         new: list[Observation] = []
         for i, x in enumerate(told.X):
-            number = self.n_evals + i
+            number = self.n_modelled + i
             earliest = int(np.argmax(np.all(base[: number + 1] == base[number], axis=1)))
             if earliest < number and values[earliest] != values[number]:
                 self.noise = max(self.noise, abs(float(values[earliest] - values[number])))
@@ -200,6 +233,27 @@ class Course:
         if back:
             self.append(Postponed(np.array(back)))
 
+    def begin_batch(self, n: int) -> None:
+        """Draw a batch of n bulk points."""
+        rng = self._streams.stream(FOR_BATCHES, self.log.n_asked)
+        self.strategy.begin_batch(n, rng)
+        if self.bulk_began is None:
+            self.bulk_began = self.seconds
+        self.append(BatchBegun(n))
+
+    @single_threaded
+    def take_batch(self, told: BatchTold) -> None:
+        """Let values of bulk points be told; with the last of a batch there is a new estimate."""
+        self.log.append(told)  # what has been evaluated is safe from here on
+        fault = self.write()
+        self._batches.append(told)
+        self.strategy.tell_batch(told.first, told.log_l + self.chart.log_weight(told.U))
+        if not len(self.strategy.batch[0]):
+            self._next_record = self.n_evals
+            self._record()
+        if fault is not None:
+            raise fault
+
     def to_base(self, points: Array) -> Array:
         """Base coordinates: remembered for points that were met before, computed for others."""
         known = [self.log.find(x) for x in points]
@@ -227,7 +281,7 @@ class Course:
         """Take note that a climb evaluates at u (D,), on behalf of a search; the point (D,) in user's coordinates."""
         x = self.chart.to_user(u[None, :])[0] + 0.0
         if self._climb is None:
-            self._climb = (climb, self.n_evals)
+            self._climb = (climb, self.n_modelled)
         self.append(Climbing(x, u), [Action(u, climb.purpose)])
         return np.asarray(x)
 
@@ -236,7 +290,7 @@ class Course:
         if self._climb is None:
             return self.strategy.wanted_climb(left)
         wanted, n_before = self._climb
-        return replace(wanted, limit=min(wanted.limit, (left + self.n_evals - n_before) // 2))
+        return replace(wanted, limit=min(wanted.limit, (left + self.n_modelled - n_before) // 2))
 
     @single_threaded
     def end_climb(self, summit: Summit | None) -> None:
@@ -261,7 +315,10 @@ class Course:
     @property
     def phase(self) -> str:
         """What the last point that was asked for is for."""
-        asked = next((event for event in reversed(self.log.events) if isinstance(event, Asked | Climbing)), None)
+        kinds = Asked | Climbing | BatchBegun
+        asked = next((event for event in reversed(self.log.events) if isinstance(event, kinds)), None)
+        if isinstance(asked, BatchBegun):
+            return "bulk"
         return "search" if isinstance(asked, Climbing) else asked.purposes[-1] if asked is not None else ""
 
 

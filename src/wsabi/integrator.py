@@ -16,7 +16,7 @@ from wsabi._core.types import Array, ArrayLike, Seed, Streams
 from wsabi.conclusion import result_of
 from wsabi.course import Course
 from wsabi.errors import announce
-from wsabi.ledger import GivenUp, Logbook, Postponed, Told, stacked
+from wsabi.ledger import BatchTold, GivenUp, Logbook, Postponed, Told, stacked
 from wsabi.likelihood import bad_values
 from wsabi.model import Model, as_model
 from wsabi.priors import LogDensity, as_prior
@@ -172,7 +172,7 @@ class Integrator:
     @property
     def n_failed(self) -> int:
         """Number of evaluations that failed and were left out."""
-        return len(self.log.failed)
+        return len(self.log.failed) + self.log.n_bulk_failed
 
     @property
     def n_spent(self) -> int:
@@ -208,8 +208,8 @@ class Integrator:
 
     @property
     def log_likelihoods(self) -> Array:
-        """(N,) every value told, in the order in which they came."""
-        return self.course.log_l.copy()
+        """(N,) every value told, in the order in which they came; those of bulk points follow the others."""
+        return np.concatenate([self.course.log_l, self.course.bulk()[1]])
 
     @property
     def history(self) -> tuple[Record, ...]:
@@ -265,6 +265,30 @@ class Integrator:
         if bad:
             raise ValueError(f"log_l[{bad[0]}] is {values[bad[0]]}; expected a number or −inf (zero likelihood).")
         self.course.take(Told(points, self.course.to_base(points), values, self.seconds))
+
+    @one_at_a_time
+    @single_threaded
+    def begin_batch(self, n: int) -> None:
+        """Draw a batch of n bulk points, which wait in :attr:`open_batch`."""
+        self.course.begin_batch(whole_number("n", n))
+
+    def open_batch(self, most: int = 2**31) -> tuple[int, Array]:
+        """The first bulk points that wait for a value, one after another: the number of the first, and X.
+
+        The number is that in the batch. X (m, D) is in the user's coordinates, m at most ``most``, 0 where none waits.
+        """
+        with self._lock:
+            U, waits = self.strategy.batch
+            first = int(np.argmax(waits)) if np.any(waits) else len(waits)
+            told = np.flatnonzero(~waits[first:])
+            n = min(int(told[0]) if len(told) else len(waits) - first, most)
+            return first, self.chart.to_user(U[first : first + n])
+
+    @one_at_a_time
+    def tell_batch(self, first: int, log_l: Array) -> None:
+        """Add values log ℓ (m,), NaN for failures, of the points of the batch under way from number ``first`` on."""
+        U, _ = self.strategy.batch
+        self.course.take_batch(BatchTold(first, U[first : first + len(log_l)].copy(), log_l, self.seconds))
 
     @one_at_a_time
     def tell_failure(self, X: Any, reason: str = "", *, again: bool = False) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 from wsabi._core.types import Array, Streams
 
 __all__ = [
-    "Action", "Asked", "Climbed", "Climbing", "Evaluation", "Event", "Failed", "GivenUp", "Ledger", "Logbook",
-    "Observation", "Planned", "Postponed", "Purpose", "Reseeded", "Told",
+    "Action", "Asked", "BatchBegun", "BatchTold", "Climbed", "Climbing", "Evaluation", "Event", "Failed",
+    "GivenUp", "Ledger", "Logbook", "Observation", "Planned", "Postponed", "Priced", "Purpose", "Reseeded",
+    "Told",
 ]  # fmt: skip
 
 
@@ -120,7 +121,49 @@ class Reseeded:
     origin: Streams
 
 
-Event = Planned | Asked | Told | Failed | GivenUp | Postponed | Climbing | Climbed | Reseeded
+@dataclass(frozen=True)
+class BatchBegun:
+    """A batch of n bulk points was drawn; which they are follows from the state."""
+
+    n: int
+
+
+@dataclass(frozen=True)
+class BatchTold:
+    """Values log ℓ (m,) of the points of the batch under way from number ``first`` on, U (m, D) in base coordinates.
+
+    NaN stands for an evaluation that failed. They were told after so many seconds of the run.
+    """
+
+    first: int
+    U: Array
+    log_l: Array
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What evaluations were found to cost, in seconds: the engine's own work, the likelihood, and that in batches."""
+
+    own: float
+    call: float
+    bulk: float
+
+
+Event = (
+    Planned
+    | Asked
+    | Told
+    | Failed
+    | GivenUp
+    | Postponed
+    | Climbing
+    | Climbed
+    | Reseeded
+    | BatchBegun
+    | BatchTold
+    | Priced
+)
 
 
 @dataclass(frozen=True)
@@ -157,13 +200,15 @@ class Ledger:
 class Logbook:
     """A ledger that grows: events so far, and the evaluations that follow from them, by their points.
 
-    This is the one place where a point is recognised by its coordinates.
+    This is the one place where a point is recognised by its coordinates. Bulk points are counted and not remembered
+    one by one: there may be a million of them, and each is drawn once.
     """
 
     def __init__(self, origin: Streams, events: Iterable[Event] = ()) -> None:
         self.origin = origin
         self.events: list[Event] = []
         self.n_asked = 0  # evaluations that were ever asked for, each counted once
+        self.n_bulk = self.n_bulk_failed = 0  # bulk points that have a value, and that failed
         self._by_point: dict[bytes, Evaluation] = {}
         self._waiting: dict[bytes, None] = {}  # asked for and neither told nor given up, in order
         self._failures: dict[bytes, None] = {}  # points at which an evaluation failed
@@ -250,6 +295,12 @@ class Logbook:
             for key in keys:
                 self._waiting.pop(key, None)
             self._first[:0] = keys
+        elif isinstance(event, BatchBegun):
+            self.n_asked += event.n
+        elif isinstance(event, BatchTold):
+            n_failed = int(np.isnan(event.log_l).sum())
+            self.n_bulk += len(event.log_l) - n_failed
+            self.n_bulk_failed += n_failed
         self.events.append(event)
 
     def _ask(self, x: Array, purpose: str, action: Action | None, number: int) -> None:

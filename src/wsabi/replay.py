@@ -8,9 +8,23 @@ from typing import Any
 import numpy as np
 
 from wsabi._core.types import Array, Streams
+from wsabi.adaptive.bulk.planning import Costs
 from wsabi.adaptive.search.ascent import Summit
 from wsabi.course import Course
-from wsabi.ledger import Asked, Climbed, Climbing, Event, Failed, Ledger, Planned, Reseeded, Told
+from wsabi.ledger import (
+    Asked,
+    BatchBegun,
+    BatchTold,
+    Climbed,
+    Climbing,
+    Event,
+    Failed,
+    Ledger,
+    Planned,
+    Priced,
+    Reseeded,
+    Told,
+)
 from wsabi.priors.chart import Chart, chart
 from wsabi.result import Result
 from wsabi.runs.journal import Journal
@@ -58,6 +72,16 @@ def _repeated(course: Course, event: Event) -> bool:
         course.end_climb(None if event.mean is None or event.cov is None else Summit(event.mean, event.cov))
     elif isinstance(event, Reseeded):
         course.reseed(event.origin)
+    elif isinstance(event, Priced):
+        course.price(Costs(event.own, event.call, event.bulk))
+    elif isinstance(event, BatchBegun):
+        course.begin_batch(event.n)
+    elif isinstance(event, BatchTold):
+        U, _ = course.strategy.batch
+        if not np.array_equal(U[event.first : event.first + len(event.U)], event.U):
+            return False
+        course.hold_clock(event.seconds)
+        course.take_batch(event)
     else:
         course.append(event)
     return True

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from wsabi.posterior.posterior import Posterior
 
 __all__ = [
-    "Certificate", "CheckPoints", "Diagnostics", "ErrorBudget", "LogBayesFactor", "ModelBelief", "Reason", "Record",
-    "Result", "SearchRecord", "Slice",
+    "BulkRecord", "Certificate", "CheckPoints", "Diagnostics", "ErrorBudget", "LogBayesFactor", "ModelBelief",
+    "Reason", "Record", "Result", "SearchRecord", "Slice",
 ]  # fmt: skip
 
 Reason = Literal["tolerance", "budget", "time", "interrupted", "callback", "error", "running"]
 Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
 Start = Literal["prior", "point"]
 Kind = Literal["annealed", "greedy", "ascent"]
+Source = Literal["models", "check points", "bulk"]
 
 REASONS: dict[str, str] = {
     "tolerance": "the error bar of log Z is within the tolerance",
@@ -138,8 +139,8 @@ class Certificate:
     wsabi_share : weight of the WSABI models in the control variate; the rest is the surrogate of log ℓ.
     uncertainty : the surrogate's predictive sd of log ℓ in nats, averaged over its posterior.
     model_log_var : log of the models' variance of Z.
-    rests_on_points : whether log_z and its sd are those of the check points alone, because the models do not know the
-        integral.
+    source : what log_z and its sd rest on: "models", checked by the check points; "check points" alone, where the
+        models do not know the integral; or "bulk", thousands of points that need no model.
     misplaced : share of the posterior that the surrogate has in wrong places, as the check points have it: half the
         mean of |ℓπ − M|/(Z p). NaN where there are too few.
     """
@@ -157,8 +158,13 @@ class Certificate:
     wsabi_share: float
     uncertainty: float
     model_log_var: float
-    rests_on_points: bool = False
+    source: Source = "models"
     misplaced: float = math.nan
+
+    @property
+    def rests_on_points(self) -> bool:
+        """Whether log_z and its sd are those of evaluations alone, without the models."""
+        return self.source != "models"
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +233,14 @@ class SearchRecord:
 
 
 @dataclass(frozen=True)
+class BulkRecord:
+    """One batch of bulk points: how many, and the effective share of their weights, (Σw)²/(n Σw²)."""
+
+    n: int
+    effective_share: float
+
+
+@dataclass(frozen=True)
 class Record:
     """State of the estimate after ``n_evals`` evaluations and ``seconds`` of wall-clock time."""
 
@@ -283,6 +297,7 @@ class Result:
     settings: Settings | None = field(repr=False)
     posterior: Posterior = field(repr=False)
     certificate: Certificate | None = field(default=None, repr=False)
+    batches: tuple[BulkRecord, ...] = field(default=(), repr=False)
     searches: tuple[SearchRecord, ...] = field(default=(), repr=False)
     symmetries: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

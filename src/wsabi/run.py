@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsabi._core.memory import physical_memory
 from wsabi.errors import JournalError, LikelihoodError, WorkersLost, announce
 from wsabi.ledger import Climbed
 from wsabi.likelihood import evaluator, likelihood_name
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from wsabi.integrator import Integrator
 
 __all__ = ["Progress", "RunOptions", "run"]
+
+# What a bulk point takes: its coordinates in the ledger, in the engine, in the result and once while one of these is
+# made; its log ℓ, log ℓπ and log weight, in the same places.
+BYTES_PER_NUMBER, NUMBERS_PER_COORDINATE, NUMBERS_PER_POINT = 8, 5, 12
 
 
 def run(
@@ -45,14 +50,17 @@ def run(
     n_before = integrator.n_spent if n_before is None else n_before
     total = n_before + options.limit(integrator.usual_budget)
     _check_searches(integrator, total)
+    _check_memory(integrator, options)
     evaluate = evaluator(log_likelihood, integrator.chart, vectorized=options.vectorized)
     if integrator.journal is not None:
         integrator.journal.check_likelihood(likelihood_name(log_likelihood))
     tol = DEFAULT_TOL if options.tol is None and integrator.is_adaptive else options.tol
     call = Call.of(log_likelihood, integrator.chart, vectorized=options.vectorized)
     pool = opened(call, options)
-    report = _reporter(integrator, options, total)
-    loop = Loop(integrator, Faults(integrator, options), report, total, tol, options.batch)
+    deadline = Deadline(options.max_seconds)
+    report = _reporter(integrator, options, deadline, total)
+    modelled = min(total, n_before + integrator.usual_budget)
+    loop = Loop(integrator, Faults(integrator, options), options, report, total, modelled, deadline, tol, options.batch)
     reason: Reason = "budget"
     try:
         _plan(integrator, options, loop, n_before, goes_on=goes_on)
@@ -99,6 +107,19 @@ def _check_searches(integrator: Integrator, total: int) -> None:
         )
 
 
+def _check_memory(integrator: Integrator, options: RunOptions) -> None:
+    """Refuse a budget whose points alone do not fit into the memory of this machine."""
+    if options.budget is None:
+        return
+    needed = options.budget * BYTES_PER_NUMBER * (NUMBERS_PER_COORDINATE * integrator.chart.dim + NUMBERS_PER_POINT)
+    memory = physical_memory()
+    if memory is not None and needed > memory:
+        raise ValueError(
+            f"budget={options.budget} takes about {needed / 1e9:.3g} GB for the points alone, and this machine has "
+            f"{memory / 1e9:.3g} GB: give a smaller budget, or a tolerance (tol=)."
+        )
+
+
 def _plan(integrator: Integrator, options: RunOptions, loop: Loop, n_before: int, *, goes_on: bool) -> None:
     """Tell the adaptive strategy what the run may spend and what will do; warn where that cannot be enough."""
     if not integrator.is_adaptive:
@@ -114,9 +135,8 @@ def _plan(integrator: Integrator, options: RunOptions, loop: Loop, n_before: int
         announce([too_few], stacklevel=5)
 
 
-def _reporter(integrator: Integrator, options: RunOptions, total: int) -> Callable[..., None]:
+def _reporter(integrator: Integrator, options: RunOptions, deadline: Deadline, total: int) -> Callable[..., None]:
     """What is called after each batch: it tells the callback where there is news, and raises what ends the run."""
-    deadline = Deadline(options.max_seconds)
 
     def report(*, news: bool = True) -> None:
         if options.callback is not None and news:

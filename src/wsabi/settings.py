@@ -17,6 +17,7 @@ MeasureChoice = Literal["adaptive", "prior"]
 Search = Literal["pool", "cma-es"]
 Refit = Literal["geometric", "every"]
 Modes = Literal["any", "one"]
+Bulk = Literal["auto", "off"]
 
 DEFAULT_CHECK_SHARE = 0.2  # of the budget: a hundred evaluations then have twenty check points, enough for a variance
 
@@ -46,6 +47,8 @@ class Settings:
     modes : "any" number of modes, or "one", a promise that there is one: then nothing is searched for after the first
         region, except where an evaluation contradicts the promise, and no part of the error bar is for unseen modes.
     min_searches : number of searches from the prior, at least, before a run may end by its tolerance.
+    bulk : whether thousands of points that no model learns of may be evaluated once the models are checked, where the
+        likelihood takes less time than the engine: "auto", where they lower the error fastest, or "off".
     """
 
     method: Method = "wsabi-l"
@@ -60,9 +63,11 @@ class Settings:
     exchangeable: Sequence[Sequence[str]] | None = None
     modes: Modes = "any"
     min_searches: int | None = None
+    bulk: Bulk = "auto"
 
     def __post_init__(self) -> None:
         _check_choice("modes", self.modes, Modes)
+        _check_choice("bulk", self.bulk, Bulk)
         if self.min_searches is not None:
             object.__setattr__(self, "min_searches", whole_number("min_searches", self.min_searches))
             if self.measure == "prior":

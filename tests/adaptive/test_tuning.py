@@ -122,7 +122,7 @@ def test_no_number_stands_anywhere_else(path: Path) -> None:
 
 def test_all_parts_of_the_engine_are_read() -> None:
     folders = {path.relative_to(ENGINE).parent.as_posix() for path in MODULES}
-    assert folders == {".", "check", "search", "surrogate", "symmetry"}
+    assert folders == {".", "bulk", "check", "search", "surrogate", "symmetry"}
 
 
 def test_a_number_that_stands_elsewhere_would_be_found() -> None:

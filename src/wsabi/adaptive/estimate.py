@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from wsabi._core.types import Array
+from wsabi.adaptive.bulk.sample import BulkEstimate
 from wsabi.adaptive.check.combine import certify
 from wsabi.adaptive.check.controls import FINAL, INTERIM, Effort
 from wsabi.adaptive.check.crossfit import CrossFit
@@ -19,7 +20,15 @@ from wsabi.adaptive.tuning import TUNING
 from wsabi.errors import NumericalError
 from wsabi.result import Certificate, ModelBelief
 
-__all__ = ["belief", "check_points", "final_estimate", "interim_estimate", "posterior_draws", "relearnt"]
+__all__ = [
+    "belief",
+    "bulk_estimate",
+    "check_points",
+    "final_estimate",
+    "interim_estimate",
+    "posterior_draws",
+    "relearnt",
+]
 
 # Numbers of the streams that estimates, the last learning and the posterior draw from.
 FOR_ESTIMATES, FOR_LEARNING, FOR_POSTERIOR = range(3)
@@ -31,12 +40,43 @@ def interim_estimate(state: State) -> Certificate | None:
         return None
     if state.n not in state.models.estimates:
         state.models.estimates[state.n] = _estimate(state, state.models, INTERIM)
-    return state.models.estimates[state.n]
+    return _with_bulk(state, state.models.estimates[state.n])
 
 
 def final_estimate(state: State) -> Certificate | None:
     """The combined estimate, with more draws of the surrogates; None while there are no models."""
-    return None if state.models is None else _estimate(state, state.models, FINAL)
+    return None if state.models is None else _with_bulk(state, _estimate(state, state.models, FINAL))
+
+
+def bulk_estimate(state: State) -> BulkEstimate | None:
+    """What the bulk points say by themselves, those of a batch under way included; None where there are none."""
+    return None if state.bulk is None else state.bulk.ended().estimate
+
+
+def _with_bulk(state: State, certificate: Certificate) -> Certificate:
+    """The combined estimate, with that of the bulk points in its place once their error is smaller.
+
+    The mean of thousands of weights has a standard error that can be believed, and needs no model. While the models
+    know log Z better than that, their estimate stays.
+    """
+    bulk = bulk_estimate(state)
+    if bulk is None or not bulk.is_sound or bulk.error >= certificate.log_z_std:
+        return certificate
+    log_z = bulk.log_z + state.data.offset
+    gap, spread = log_z - certificate.model_log_z, math.hypot(bulk.error, certificate.model_log_z_std)
+    return replace(
+        certificate,
+        log_z=log_z,
+        log_z_std=bulk.error,
+        check_log_z=log_z,
+        check_log_z_std=bulk.error,
+        difference=gap / spread,
+        n_points=bulk.n,
+        effective_sample_size=bulk.effective_size,
+        pareto_k=bulk.pareto_k,
+        misplaced=0.0,
+        source="bulk",
+    )
 
 
 def _estimate(state: State, models: Models, effort: Effort) -> Certificate:
@@ -92,12 +132,15 @@ def posterior_draws(state: State, n: int, certificate: Certificate) -> tuple[Arr
 
     They are n draws of p weighted by the surrogates' ℓπ/p, Pareto-smoothed, each no heavier than the heaviest
     evaluation: a surrogate may soar between its data, and what no evaluation has met anywhere is not evidence. Where
-    the estimate rests on the check points (``certificate``), they are these with their true weights; and where no draw
-    has met the feasible part, the training data with ℓπ for weights.
+    the estimate rests on the check points or on bulk points (``certificate``), they are these with their true weights;
+    and where no draw has met the feasible part, the training data with ℓπ for weights.
     """
     if state.models is None:
         raise NumericalError("there are no models to draw from yet.")
-    if certificate.rests_on_points:
+    if certificate.source == "bulk" and state.bulk is not None:
+        U, _, log_weights = state.bulk.ended().points()
+        return U, log_weights
+    if certificate.source == "check points":
         X, _, log_weights = check_points(state)
         return X, log_weights
     models = state.models if state.crossfit is None else state.crossfit.regions

@@ -25,6 +25,7 @@ __all__ = [
     "is_rebuild_due",
     "is_search_due",
     "keeps_returning",
+    "last_error",
     "last_moment",
     "may_ask_for_search",
     "next_kind",
@@ -159,10 +160,10 @@ def is_check_due(state: State, pending: Sequence[Action]) -> bool:
     if n_checks < rate * (state.n - searched + 1):
         return True
     enough = min(TUNING.check.enough_points, state.check_share * state.budget)
-    return n_checks < enough and _last_error(state) < max(TUNING.policy.settled, state.tol)
+    return n_checks < enough and last_error(state) < max(TUNING.policy.settled, state.tol)
 
 
-def _last_error(state: State) -> float:
+def last_error(state: State) -> float:
     """The statistical error of the last estimate that was made with the present models; infinite before the first."""
     estimates = {} if state.models is None else state.models.estimates
     return estimates[max(estimates)].log_z_std if estimates else math.inf

@@ -10,6 +10,7 @@ from enum import Enum
 import numpy as np
 
 from wsabi._core.types import Array, Streams
+from wsabi.adaptive.bulk.sample import Bulk
 from wsabi.adaptive.check.crossfit import CrossFit
 from wsabi.adaptive.check.proposal import Proposal
 from wsabi.adaptive.evaluations import Evaluations
@@ -73,6 +74,7 @@ class State:
     asked_at : evaluations when it was last asked whether another search does more good.
     n_refined : points given out to refine the models.
     crossfit : surrogates with the check points among their data, in the state of a last estimate; else None.
+    bulk : points that no model learns of, drawn by the thousand; None before the first batch.
     """
 
     problem: Problem
@@ -93,6 +95,7 @@ class State:
     asked_at: int = 0
     n_refined: int = 0
     crossfit: CrossFit | None = None
+    bulk: Bulk | None = None
 
     @property
     def measure(self) -> Measure:

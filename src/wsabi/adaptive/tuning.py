@@ -1397,6 +1397,127 @@ class CheckNumbers:
     )
 
 
+# -- bulk/: evaluations by the thousand --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BulkNumbers:
+    """Numbers of the bulk phase; the shares and sizes were chosen on gmm, shells and yacht."""
+
+    base_share: float = number(
+        0.15,
+        unit="share of the draws that are not of the prior",
+        decides="how many draws keep to the density of the check points when a density is fitted to the weights",
+        evidence="chosen",
+        because="its broad and uncertain parts reach where no weighted point has been; the fit has the other draws",
+    )
+    reaching_share: float = number(
+        0.2,
+        unit="share of the draws that are not of the prior",
+        decides="how many draws come from the mixture fitted to the square root of ℓπ",
+        evidence="chosen",
+        because="without it the Pareto k of yacht after refitting was 0.9, with it 0.65 to 0.8",
+    )
+    components: int = number(
+        24,
+        unit="components",
+        decides="how many components a fitted mixture has at most",
+        evidence="chosen",
+        because="two microseconds per point in 8-D; 12 instead lower the effective share of shells from 0.65 to 0.47",
+    )
+    points_per_parameter: float = number(
+        4.0,
+        unit="effective points for each mean and covariance entry of a component",
+        decides="how many components the points so far can determine",
+        evidence="chosen",
+        because="24 components on 45 effective points each, in 8-D, made the weights of yacht ten times as uneven",
+    )
+    fit_points: int = number(
+        16_384,
+        unit="points",
+        decides="how many points a mixture is fitted to at most",
+        evidence="chosen",
+        because="about five for each of the parameters of 24 components in ten dimensions; a fit takes half a second",
+    )
+    block: int = number(
+        8192,
+        unit="points",
+        decides="how many points are handled at a time",
+        evidence="guard",
+        because="all components at so many points are some tens of megabytes in ten dimensions",
+    )
+    first_batch: int = number(
+        256,
+        unit="points per dimension",
+        decides="the size of the first batch; each of the next ones that densities are fitted after is twice as large",
+        evidence="chosen",
+        because="enough for a first mixture of a few components where the effective share is 0.2",
+    )
+    fitted_batches: int = number(
+        4,
+        unit="batches",
+        decides="after how many batches the density is kept",
+        evidence="chosen",
+        because="the effective share of gmm and shells rose with each of four fits, by a few per cent with the last",
+    )
+    growth: float = number(
+        4.0,
+        unit="1",
+        decides="the size of a batch at most, relative to all points so far",
+        evidence="chosen",
+        because="the error is then looked at before it is half of the last one",
+    )
+    least_growth: float = number(
+        0.25,
+        unit="1",
+        decides="the size of a batch at least, relative to all points so far",
+        evidence="chosen",
+        because="a smaller one changes the error by less than the error of the error",
+    )
+    largest_batch: int = number(
+        131_072,
+        unit="points",
+        decides="the size of a batch at most",
+        evidence="guard",
+        because="a batch is in memory as a whole, and lost of it is what was under way in a crash",
+    )
+    spare: float = number(
+        1.2,
+        unit="1",
+        decides="how many more points are drawn than the last error says are needed",
+        evidence="chosen",
+        because="the error is itself uncertain, and a second small batch costs a fit and a look",
+    )
+    least_share: float = number(
+        0.02,
+        unit="effective sample size over points",
+        decides="the effective share that is assumed, at least, before the first batch",
+        evidence="chosen",
+        because="a fit to the first batch raises any lower share",
+    )
+    unknown_share: float = number(
+        0.3,
+        unit="effective sample size over points",
+        decides="the effective share that is assumed where no check points have shown it",
+        evidence="chosen",
+        because="about the median before refitting on the suite",
+    )
+    least_seconds: float = number(
+        1e-9,
+        unit="seconds per point",
+        decides="what a point is taken to cost at least",
+        evidence="guard",
+        because="a clock may show no time at all, and times are divided by it",
+    )
+    min_eigenvalue: float = number(
+        1e-12,
+        unit="of the largest eigenvalue",
+        decides="which combinations of control variates count as zero in the normal equations",
+        evidence="guard",
+        because="two components that nearly agree are one control variate",
+    )
+
+
 # -- algorithm.py, policy.py: what to do next --------------------------------------------------------------------------
 
 
@@ -1507,6 +1628,7 @@ class Tuning:
     symmetry: SymmetryNumbers = SymmetryNumbers()
     models: ModelNumbers = ModelNumbers()
     check: CheckNumbers = CheckNumbers()
+    bulk: BulkNumbers = BulkNumbers()
     policy: PolicyNumbers = PolicyNumbers()
 
 

@@ -101,7 +101,7 @@ def adaptive_posterior(state: State, chart: Chart, estimate: Estimate) -> Poster
     if estimate.certificate is None:
         raise NumericalError("there is no estimate to draw a posterior from.")
     U, log_weights = posterior_draws(state, DRAWS, estimate.certificate)
-    by_points = estimate.certificate.rests_on_points
+    by_points = estimate.certificate.source == "check points"
     drawn = WeightedSamples.from_log_weights(
         chart.to_user(U),
         log_weights,

@@ -261,6 +261,12 @@ def _on_check(estimate: Estimate) -> Remarks:
             (f"{seen} evaluated: the error bar has not been checked and may be too small. Use a larger budget.",)
         )
     warnings, notes = [], []
+    if certificate.source == "bulk":
+        notes.append(
+            f"log Z, its error bar and the posterior come from {certificate.n_points} evaluations that no model has "
+            f"learnt of, which count as {certificate.effective_sample_size:.0f} independent draws of the posterior."
+        )
+        return Remarks(notes=tuple(notes))
     if certificate.rests_on_points:
         notes.append(
             f"The models do not describe this likelihood well (it may be noisy or rough): log Z, its error bar and the "

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.errors import JournalError, LikelihoodError
 from wsabi.result import Result
+from wsabi.running.batches import Batches
 from wsabi.running.loop import Loop
 from wsabi.running.stopping import Interrupted, Stopped
 from wsabi.runs.executors import Fault, Pool
@@ -34,12 +37,22 @@ def _served(loop: Loop, pool: Pool, tasks: dict[int, Array]) -> Result | None:
     """The loop of :func:`in_parallel`; ``tasks`` are those under way, by number."""
     integrator, faults = loop.integrator, loop.faults
     n_tasks = 0
+    batches = Batches(loop, None, pool)
+    begun: dict[int, float] = {}
     ending: Exception | None = None
     while True:
+        if not tasks and ending is None and batches.advance():
+            result = loop.settled()
+            if result is not None:
+                return result
+            continue
         under_way = sum(len(X) for X in tasks.values())
-        while ending is None and len(tasks) < pool.size and loop.left(under_way) > 0:
+        while ending is None and len(tasks) < pool.size and loop.left(under_way) > 0 and not batches.is_due():
             loop.plan_anew()
+            started = time.perf_counter()
             X = integrator.ask_points(min(loop.batch, loop.left(under_way)))
+            begun[n_tasks] = time.perf_counter()
+            loop.meter.own += begun[n_tasks] - started
             tasks[n_tasks] = X
             pool.submit(n_tasks, X)
             n_tasks += 1
@@ -51,6 +64,8 @@ def _served(loop: Loop, pool: Pool, tasks: dict[int, Array]) -> Result | None:
         except KeyboardInterrupt:
             raise Interrupted from None
         for number, outcomes in came:
+            seconds = time.perf_counter() - begun.pop(number)
+            loop.meter.modelled(0.0, seconds / pool.size, len(outcomes))
             for x, outcome in zip(tasks.pop(number), outcomes, strict=True):
                 if not isinstance(outcome, Fault):
                     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy as np
 from wsabi._core.types import Array
 from wsabi.errors import LikelihoodError
 from wsabi.result import Result
+from wsabi.running.batches import Batches
 from wsabi.running.climbing import Climber
 from wsabi.running.loop import Loop
 from wsabi.running.stopping import Interrupted
@@ -26,7 +28,15 @@ __all__ = ["one_by_one"]
 def one_by_one(loop: Loop, evaluate: Callable[..., Array], climber: Climber | None) -> Result | None:
     """Evaluate in this process; the result, if the tolerance ended the run."""
     faults = loop.faults
-    while loop.left() > 0:
+    batches = Batches(loop, evaluate)
+    while True:
+        if batches.advance():
+            result = loop.settled()
+            if result is not None:
+                return result
+            continue
+        if loop.left() <= 0:
+            return None
         loop.plan_anew()
         if climber is not None and climber.climbs(loop.left()):
             continue
@@ -37,7 +47,6 @@ def one_by_one(loop: Loop, evaluate: Callable[..., Array], climber: Climber | No
         result = loop.settled()
         if result is not None:
             return result
-    return None
 
 
 def _step(loop: Loop, evaluate: Callable[..., Array], n: int) -> None:
@@ -46,14 +55,17 @@ def _step(loop: Loop, evaluate: Callable[..., Array], n: int) -> None:
     After a fault or an interrupt the values that were there already are told, and the other points come first in the
     next step: a run that is resumed is the unbroken one.
     """
-    integrator, faults = loop.integrator, loop.faults
+    integrator, faults, meter = loop.integrator, loop.faults, loop.meter
+    begun = time.perf_counter()
     X = integrator.ask_points(n)
+    asked = time.perf_counter()
     values = np.full(len(X), np.nan)
     try:
         if integrator.journal is not None and len(X) > 1:
             _evaluate_and_keep(integrator.journal, evaluate, X, values)
         else:
             evaluate(X, out=values)
+        evaluated = time.perf_counter()
         faults.succeeded()
     except LikelihoodError as error:
         which_is_open = faults.leaves_open_which(values)
@@ -71,6 +83,7 @@ def _step(loop: Loop, evaluate: Callable[..., Array], n: int) -> None:
         raise
     else:
         integrator.tell(X, values)
+        meter.modelled(asked - begun + time.perf_counter() - evaluated, evaluated - asked, len(X))
 
 
 def _tell_done(integrator: Integrator, X: Array, values: Array) -> None:

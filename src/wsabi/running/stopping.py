@@ -40,6 +40,10 @@ class Deadline:
     def __init__(self, max_seconds: float | None) -> None:
         self._at = math.inf if max_seconds is None else time.perf_counter() + max_seconds
 
+    def left(self) -> float:
+        """Seconds until then."""
+        return self._at - time.perf_counter()
+
     def check(self) -> None:
         """Raise :class:`TimeUp` if the moment has passed."""
         if time.perf_counter() >= self._at:
@@ -50,12 +54,14 @@ def is_settled(integrator: Integrator, tol: float) -> bool:
     """Whether the last two records are within ``tol`` and agree within it, past the first design.
 
     One record is not enough: the error bar of a young model, whose length-scales have just jumped, may be far too
-    small. Nor is any error bar that the strategy has not checked.
+    small. At the end of a batch of bulk points it is. No error bar is that the strategy has not checked.
     """
-    history, log_l, dim = integrator.history, integrator.log_likelihoods, integrator.chart.dim
+    history, log_l, dim = integrator.history, integrator.course.log_l, integrator.chart.dim
     if len(history) < 2 or integrator.n_evals < 4 * (dim + 1):
         return False
     before, last = history[-2:]
+    if integrator.course.has_ended_batch:
+        before = last
     if last.n_evals != integrator.n_evals or not integrator.strategy.is_checked:
         return False
     if int(np.sum(log_l > np.max(log_l) - NEAR)) <= dim:  # the mode is hardly explored

@@ -19,6 +19,8 @@ from wsabi._core.types import Array, Streams
 from wsabi.gp.kernel import SquaredExponential
 from wsabi.ledger import (
     Asked,
+    BatchBegun,
+    BatchTold,
     Climbed,
     Climbing,
     Event,
@@ -26,6 +28,7 @@ from wsabi.ledger import (
     GivenUp,
     Planned,
     Postponed,
+    Priced,
     Reseeded,
     Told,
 )
@@ -46,9 +49,24 @@ __all__ = [
 
 Data = Any  # what JSON can hold
 KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Planned, Asked, Told, Failed, GivenUp, Postponed, Climbing, Climbed, Reseeded)
+    kind.__name__: kind
+    for kind in (
+        Planned,
+        Asked,
+        Told,
+        Failed,
+        GivenUp,
+        Postponed,
+        Climbing,
+        Climbed,
+        Reseeded,
+        BatchBegun,
+        BatchTold,
+        Priced,
+    )
 }
 ARRAYS = {"X", "U", "x", "u", "log_l", "mean", "cov"}  # fields of events that hold arrays
+NUMBERS = {"seconds", "tol", "own", "call", "bulk"}  # fields that hold one float, which may be nan or inf
 OPAQUE = "functions"  # key of what stands for functions: names and values that tell others from them
 PROBES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles at which the functions of a prior are called, to tell others from them
 SAME_VALUE = 1e-6  # relative: two machines may compute a function with another last digit
@@ -124,7 +142,7 @@ def event_from(kind: str, data: Mapping[str, Data]) -> Event:
             value = Streams(tuple(value))
         elif each.name == "purposes":
             value = tuple(value)
-        elif each.name in ("seconds", "tol"):
+        elif each.name in NUMBERS:
             value = float(value)
         values[each.name] = value
     return KINDS[kind](**values)

@@ -50,8 +50,9 @@ class RunState:
         values = [one.log_l for one in evaluations if one.log_l is not None]
         failures = [one.failure for one in evaluations if one.log_l is None and one.failure is not None]
         kind, words = _kind(record, held_by, values, failures)
+        n_values, n_failed = len(values) + log.n_bulk, len(failures) + log.n_bulk_failed
         return cls(
-            kind, words, len(values), len(failures), len(log.pending) if kind == "running" else 0,
+            kind, words, n_values, n_failed, len(log.pending) if kind == "running" else 0,
             sum(value == -math.inf for value in values), max(values, default=-math.inf), tuple(failures),
         )  # fmt: skip
 

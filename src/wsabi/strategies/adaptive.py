@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from wsabi._core.types import Array, Streams
+from wsabi._core.types import Array, Mask, Streams
 from wsabi.adaptive.algorithm import concluded, initial, step
+from wsabi.adaptive.batches import next_batch_size, with_batch_begun, with_batch_told
+from wsabi.adaptive.bulk.planning import Costs, Room
 from wsabi.adaptive.estimate import relearnt
 from wsabi.adaptive.policy import is_checked
 from wsabi.adaptive.purposes import SearchPoint
@@ -79,6 +82,34 @@ class AdaptiveStrategy:
         """Let the search under way go on from the mode that its climb has found."""
         self.state = climbed(self.state, summit, rng)
 
+    def next_batch_size(self, room: Room, costs: Costs) -> int:
+        """Number of bulk points to draw next, given what may be spent and what it costs; 0 for none now."""
+        return next_batch_size(self.state, room, costs)
+
+    def begin_batch(self, n: int, rng: np.random.Generator) -> None:
+        """Draw a batch of n bulk points."""
+        self.state = with_batch_begun(self.state, n, rng)
+
+    @property
+    def batch(self) -> tuple[Array, Mask]:
+        """The batch under way: U (n, D), and which of its points wait for a value (n,); n is 0 where there is none."""
+        batch = None if self.state.bulk is None else self.state.bulk.batch
+        if batch is None:
+            return np.empty((0, self.chart.dim)), np.zeros(0, dtype=np.bool_)
+        return batch.U, batch.is_open
+
+    def tell_batch(self, first: int, log_l: Array) -> None:
+        """Take log ℓ (m,), NaN for failures, of the points of the batch under way from number ``first`` on."""
+        self.state = with_batch_told(self.state, first, log_l)
+
+    def may_miss_modes(self, tol: float) -> bool:
+        """Whether further searches are worth it: they may find modes that hold more than ``tol`` nats."""
+        state = self.state
+        if state.problem.settings.bulk == "off" or state.models is None:
+            return False
+        is_searching = state.search is not None or state.leads.waiting or state.images.is_asking
+        return bool(is_searching) or math.log1p(state.unseen_share) > tol
+
     def estimate(self, noise: float) -> Estimate | None:
         """The combined estimate, or None while no region is known."""
         return adaptive_estimate(self.state, noise=noise)
@@ -103,4 +134,5 @@ class AdaptiveStrategy:
         remarks = remarks_on_adaptive(state, estimate, posterior, log_l, noise, self.chart.names)
         symmetries = tuple(symmetry.described(self.chart.names) for symmetry in state.known.all_symmetries)
         fits, jitter = tuple(state.fits), state.max_jitter
-        return Conclusion(estimate, posterior, remarks, fits, jitter, state.known.searches, symmetries)
+        batches = () if state.bulk is None else state.bulk.ended().records
+        return Conclusion(estimate, posterior, remarks, fits, jitter, state.known.searches, symmetries, batches)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from wsabi._core.types import Array
+from wsabi._core.types import Array, Mask
+from wsabi.adaptive.bulk.planning import Costs, Room
 from wsabi.adaptive.purposes import Refinement
 from wsabi.adaptive.search.ascent import Summit
 from wsabi.errors import NumericalError
@@ -53,6 +54,27 @@ class PlainStrategy:
         """The next evaluation to make, given those that are under way."""
         under_way = stacked([one.u for one in pending], self.chart.dim)
         return Action(self._model.propose(1, under_way, rng)[0], Refinement())
+
+    def next_batch_size(self, room: Room, costs: Costs) -> int:
+        """None: this strategy models every evaluation."""
+        return 0
+
+    def begin_batch(self, n: int, rng: np.random.Generator) -> None:
+        """Refuse: this strategy models every evaluation."""
+        raise NumericalError("the prior as measure has no bulk points.")
+
+    @property
+    def batch(self) -> tuple[Array, Mask]:
+        """No points."""
+        return np.empty((0, self.chart.dim)), np.zeros(0, dtype=np.bool_)
+
+    def tell_batch(self, first: int, log_l: Array) -> None:
+        """Refuse: this strategy models every evaluation."""
+        raise NumericalError("the prior as measure has no bulk points.")
+
+    def may_miss_modes(self, tol: float) -> bool:
+        """Never: this strategy does not search."""
+        return False
 
     def tell(self, told: Sequence[Observation]) -> None:
         """Take values."""

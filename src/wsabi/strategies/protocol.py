@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from wsabi._core.types import Array
+from wsabi._core.types import Array, Mask
+from wsabi.adaptive.bulk.planning import Costs, Room
 from wsabi.gp.fit import FitRecord
 from wsabi.ledger import Action, Observation, Purpose
 from wsabi.report.estimate import Estimate
 from wsabi.report.warnings import Remarks
-from wsabi.result import SearchRecord
+from wsabi.result import BulkRecord, SearchRecord
 
 if TYPE_CHECKING:
     from wsabi.adaptive.search.ascent import Summit
@@ -41,6 +42,7 @@ class Conclusion:
     jitter: float = 0.0
     searches: tuple[SearchRecord, ...] = ()
     symmetries: tuple[str, ...] = ()
+    batches: tuple[BulkRecord, ...] = ()
 
 
 class Strategy(Protocol):
@@ -74,6 +76,27 @@ class Strategy(Protocol):
 
     def climbed(self, summit: Summit | None, rng: np.random.Generator) -> None:
         """Take the end of the climb that was wanted: a mode and its curvature, or None where it found none."""
+        ...
+
+    def next_batch_size(self, room: Room, costs: Costs) -> int:
+        """Number of bulk points to draw next, given what may be spent and what it costs; 0 for none now."""
+        ...
+
+    def begin_batch(self, n: int, rng: np.random.Generator) -> None:
+        """Draw a batch of n bulk points."""
+        ...
+
+    @property
+    def batch(self) -> tuple[Array, Mask]:
+        """The batch under way: U (n, D), and which of its points wait for a value (n,); n is 0 where there is none."""
+        ...
+
+    def tell_batch(self, first: int, log_l: Array) -> None:
+        """Take log ℓ (m,), NaN for failures, of the points of the batch under way from number ``first`` on."""
+        ...
+
+    def may_miss_modes(self, tol: float) -> bool:
+        """Whether further searches are worth it: they may find modes that hold more than ``tol`` nats."""
         ...
 
     def estimate(self, noise: float) -> Estimate | None:

@@ -204,6 +204,8 @@ def test_points_without_likelihood_leave_nothing_undefined() -> None:
     assert run.effective_sample_size == 0.0
     for item in fields(run):
         value = getattr(run, item.name)
+        if isinstance(value, str):
+            continue
         assert not math.isnan(value) or item.name == "pareto_k", item.name  # weights of zero have no tail
     assert run.log_z < run.model_log_z
     assert run.log_z_std > 0.5

@@ -169,6 +169,6 @@ def _certificate(
         wsabi_share=share,
         uncertainty=controls.uncertainty,
         model_log_var=2.0 * log_unit + math.log(max(model_variance, TUNING.check.min_variance)),
-        rests_on_points=combined.rests_on_points,
+        source="check points" if combined.rests_on_points else "models",
         misplaced=math.nan if check is None else check.misplaced,
     )

@@ -49,10 +49,14 @@ class Proposal:
         w = truncated(log_weights)
         if np.count_nonzero(w) < TUNING.check.fine_components * X.shape[1]:
             return self
-        finer = copy.copy(self)
         fine = fit_students(X, w / w.sum(), TUNING.check.fine_components, rng)
-        finer._students = joined([(1.0 - TUNING.check.fine_share, self._students), (TUNING.check.fine_share, fine)])
-        return finer
+        return self.with_students([(TUNING.check.fine_share, fine)], 1.0 - TUNING.check.fine_share)
+
+    def with_students(self, parts: Sequence[tuple[float, Students]], own_share: float) -> Proposal:
+        """The same with other mixtures, each with its share of what is not from the prior; the own keeps one too."""
+        other = copy.copy(self)
+        other._students = joined([(own_share, self._students), *parts])
+        return other
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws, (n, D)."""
@@ -73,7 +77,7 @@ class Proposal:
         Zhou, 2000). Values close to a mixture of them are integrated nearly without error. ``controls`` are further
         control variates, (N,) each, less their mean.
         """
-        A = self._controls(X, log_p, *controls)
+        A = self.control_rows(X, log_p, *controls)
         coefficients = np.linalg.lstsq(A, values, rcond=TUNING.check.min_singular)[0]
         # Each point draws the fit towards itself. Without that its residual would be r/(1 − h), with h its leverage.
         Q = np.linalg.qr(A)[0]
@@ -82,10 +86,10 @@ class Proposal:
 
     def means_of(self, values: Array, X: Array, log_p: Array) -> Array:
         """∫ values_k·p du, (K,), for several functions with values (K, N), as in :meth:`mean_of`."""
-        return np.asarray(np.linalg.lstsq(self._controls(X, log_p), values.T, rcond=TUNING.check.min_singular)[0][0])
+        return np.asarray(np.linalg.lstsq(self.control_rows(X, log_p), values.T, rcond=TUNING.check.min_singular)[0][0])
 
-    def _controls(self, X: Array, log_p: Array, *more: Array) -> Array:
-        """Ones, and functions whose mean over p is zero, (N, C), at draws X (N, D)."""
+    def control_rows(self, X: Array, log_p: Array, *more: Array) -> Array:
+        """Ones, and functions whose mean over exp(log_p) is zero, (N, C), at draws X (N, D) of that density."""
         terms = self._students.log_terms(X)
         largest = np.argsort(-self._students.weights)[: TUNING.check.max_controls]
         columns = [np.exp(terms[k] - math.log(self._students.weights[k]) - log_p) for k in largest]
