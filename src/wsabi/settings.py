@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from wsabi._core.checks import whole_number
 from wsabi.gp.kernel import SquaredExponential
@@ -47,6 +49,9 @@ class Settings:
     modes : "any" number of modes, or "one", a promise that there is one: then nothing is searched for after the first
         region, except where an evaluation contradicts the promise, and no part of the error bar is for unseen modes.
     min_searches : number of searches from the prior, at least, before a run may end by its tolerance.
+    starts : points that are believed to lie near modes: (D,) or (K, D), a dict or a list of dicts, such as a best fit
+        or the draws of an MCMC chain, in the user's coordinates. They are searched around first, as far as no region
+        found before holds them, and never trusted alone: searches from the prior follow.
     bulk : whether thousands of points that no model learns of may be evaluated once the models are checked, where the
         likelihood takes less time than the engine: "auto", where they lower the error fastest, or "off".
     """
@@ -64,6 +69,7 @@ class Settings:
     modes: Modes = "any"
     min_searches: int | None = None
     bulk: Bulk = "auto"
+    starts: Any = None
 
     def __post_init__(self) -> None:
         _check_choice("modes", self.modes, Modes)
@@ -74,6 +80,10 @@ class Settings:
                 raise ValueError("min_searches needs measure='adaptive': the prior as measure does not search.")
             if self.modes == "one":
                 raise ValueError("min_searches contradicts modes='one', which promises that one search is enough.")
+        if self.starts is not None:
+            if self.measure == "prior":
+                raise ValueError("starts needs measure='adaptive': the prior as measure does not search.")
+            object.__setattr__(self, "starts", _plain_points(self.starts))
         _check_choice("method", self.method, Method)
         _check_choice("acquisition", self.acquisition, Acquisition)
         _check_choice("measure", self.measure, MeasureChoice)
@@ -134,6 +144,21 @@ class Settings:
             refit="every",
             alpha=0.8,  # paper section 3, footnote
         )
+
+
+def _plain_points(starts: Any) -> tuple[Any, ...]:
+    """Points as a tuple of tuples of numbers, or of dicts, which can be compared and kept in a file."""
+    if isinstance(starts, Mapping):
+        starts = [starts]
+    if isinstance(starts, Sequence) and starts and isinstance(starts[0], Mapping):
+        return tuple({str(key): np.asarray(value).tolist() for key, value in point.items()} for point in starts)
+    try:
+        points = np.array(starts, dtype=np.float64, ndmin=2)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"starts must be points, (D,) or (K, D), or dicts of the parameters; {error}.") from None
+    if points.ndim != 2 or not points.size:
+        raise ValueError(f"starts has shape {np.shape(starts)}; expected (D,) or (K, D), one row per point.")
+    return tuple(map(tuple, points.tolist()))
 
 
 def _check_choice(name: str, value: object, literal: object) -> None:

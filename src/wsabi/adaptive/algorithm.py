@@ -28,10 +28,10 @@ __all__ = ["concluded", "initial", "step"]
 
 
 def initial(problem: Problem, budget: int, rng: np.random.Generator) -> State:
-    """Before anything is told: a first search begins."""
+    """Before anything is told: a first search begins, around a point that the user believes in where there is one."""
     measure = problem.measure
     state = State(problem, budget, Evaluations.none(measure), KnownRegions(measure), ImageTests(problem.candidates))
-    return searches.begun_from_prior(state, rng)
+    return searches.begun(state, rng)
 
 
 def step(

@@ -63,16 +63,17 @@ def next_kind(state: State) -> Kind:
     succession (f + 1)/(n + 2) for f new regions in n searches, over the mean number of evaluations of a search of that
     kind. A first search that finds the first region has told nothing of what others would find.
     """
-    later = [search for search in state.known.searches[1:] if search.start == "prior"]
-    if not state.known.searches:
+    from_prior = [search for search in state.known.searches if search.start == "prior"]
+    if not from_prior:
         return KINDS[0]
+    later = from_prior[1:]
     untried = [kind for kind in KINDS[1:] if all(search.kind != kind for search in later)]
     if untried:
         return untried[0]
 
     def chance(kind: Kind) -> float:
         mine = [search for search in later if search.kind == kind]
-        n_evals = [search.n_evals for search in mine] or [state.known.searches[0].n_evals]
+        n_evals = [search.n_evals for search in mine] or [from_prior[0].n_evals]
         found = sum(search.outcome == "new region" for search in mine)
         return (found + 1) / (len(mine) + 2) * len(n_evals) / max(sum(n_evals), 1)
 

@@ -41,9 +41,12 @@ class _Ending:
 
 
 def begun(state: State, rng: np.random.Generator) -> State:
-    """A search begins at an image that holds mass, if there is one; else from the prior, with images before it."""
-    state, found = _at_image(state, rng)
-    return state if found else begun_from_prior(prepared(state), rng)
+    """A search begins at an image that holds mass, or else at a point that the user believes in, or from the prior."""
+    for begin in (_at_image, _at_start):
+        state, found = begin(state, rng)
+        if found:
+            return state
+    return begun_from_prior(prepared(state), rng)
 
 
 def following_image(state: State, rng: np.random.Generator) -> State | None:
@@ -98,6 +101,16 @@ def _at_image(state: State, rng: np.random.Generator) -> tuple[State, bool]:
     search = Search.around(state.measure, state.n_begun, _frame_around(state, image.x), rng)
     frame = image.symmetry.image_of(image.frame)
     return _with_search(state, search.from_summit(Summit(image.x, frame.cov), rng)), True
+
+
+def _at_start(state: State, rng: np.random.Generator) -> tuple[State, bool]:
+    """An ascent begins at the next point that the user believes in and no region holds; False where there is none."""
+    starts = state.problem.starts
+    for n in range(state.n_started, len(starts)):
+        if state.known.index_at(starts[n]) is None:
+            search = Search.ascending(state.measure, state.n_begun, rng, start=starts[n])
+            return _with_search(replace(state, n_started=n + 1), search), True
+    return replace(state, n_started=len(starts)), False
 
 
 def _frame_around(state: State, x: Array) -> Frame:

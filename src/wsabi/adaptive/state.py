@@ -45,12 +45,14 @@ class Problem:
     settings : method, acquisition, search, refit, alpha and certify.
     candidates : the symmetries to test.
     streams : what estimates and posteriors draw from.
+    starts : (K, D) points to search around first.
     """
 
     measure: Measure
     settings: Settings
     candidates: Candidates
     streams: Streams
+    starts: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,7 @@ class State:
     images : evaluations at symmetry images of known regions, and what they have shown.
     search : the search under way; there is none in the phase INTEGRATING.
     n_begun : number of searches ever begun.
+    n_started : how many of the points to search around first were considered.
     leads : evaluations that no region accounts for.
     models : of the regions, with the mixture q; there are none in the phase LOCATING.
     proposals : densities of check points; the last is in use, the first has the number ``data.first_proposal``.
@@ -86,6 +89,7 @@ class State:
     phase: Phase = Phase.LOCATING
     search: Search | None = None
     n_begun: int = 0
+    n_started: int = 0
     leads: Leads = field(default_factory=Leads)
     models: Models | None = None
     proposals: tuple[Proposal, ...] = ()

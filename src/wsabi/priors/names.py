@@ -70,7 +70,7 @@ def named_arguments(names: Named | Sequence[str], X: Array) -> dict[str, Any]:
     return {name: value.copy() if value.ndim else float(value) for name, value in given}
 
 
-def points_from(X: Any, names: Named) -> Array:
+def points_from(X: Any, names: Named, argument: str = "X") -> Array:
     """Points (N, D) from an array, one point (D,), or a dict or a list of dicts of the parameters.
 
     Raises
@@ -80,21 +80,23 @@ def points_from(X: Any, names: Named) -> Array:
     """
     dim = len(names.names)
     if isinstance(X, Mapping) or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
-        X = [_row_of(one, names) for one in ([X] if isinstance(X, Mapping) else X)]
+        X = [_row_of(one, names, argument) for one in ([X] if isinstance(X, Mapping) else X)]
     points = np.array(X, dtype=np.float64, ndmin=2) + 0.0  # no −0.0: points are recognised by their bytes
     if points.ndim != 2 or points.shape[1] != dim or not len(points):
-        raise ValueError(f"X has shape {np.shape(X)}; expected (N, {dim}), one row per point.")
+        raise ValueError(f"{argument} has shape {np.shape(X)}; expected (N, {dim}), one row per point.")
     if not np.all(np.isfinite(points)):
-        raise ValueError("X must be finite.")
+        raise ValueError(f"{argument} must be finite.")
     return points
 
 
-def _row_of(given: Mapping[str, Any], names: Named) -> Array:
+def _row_of(given: Mapping[str, Any], names: Named, argument: str) -> Array:
     """The point (D,) that a dict of the parameters' names stands for."""
     keys = keys_of(names)
     if not isinstance(given, Mapping) or set(given) != set(keys):
         what = f"keys {sorted(map(str, given))}" if isinstance(given, Mapping) else type(given).__name__
-        raise ValueError(f"a point of X has {what}; expected a dict with the keys {', '.join(map(repr, keys))}.")
+        raise ValueError(
+            f"a point of {argument} has {what}; expected a dict with the keys {', '.join(map(repr, keys))}."
+        )
     row = np.empty(len(names.names))
     for name, where in groups_of(names):
         row[where] = given[name]

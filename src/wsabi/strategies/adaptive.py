@@ -22,6 +22,7 @@ from wsabi.adaptive.symmetry.candidates import Candidates
 from wsabi.adaptive.told import with_told
 from wsabi.ledger import Action, Observation
 from wsabi.priors.chart import Chart
+from wsabi.priors.names import points_from
 from wsabi.quadrature.wsabi import SequentialModel
 from wsabi.report.estimate import Estimate, adaptive_estimate, adaptive_posterior
 from wsabi.report.warnings import remarks_on_adaptive
@@ -31,6 +32,7 @@ from wsabi.strategies.protocol import Climb, Conclusion
 
 __all__ = ["AdaptiveStrategy"]
 
+MOST_STARTS = 64  # points to search around first, of any number given: no run makes more searches
 FOR_CONCLUSION = 20  # number of the stream that the end of a run draws from
 
 
@@ -47,7 +49,7 @@ class AdaptiveStrategy:
     def __init__(self, chart: Chart, settings: Settings, streams: Streams, budget: int) -> None:
         self.chart = chart
         candidates = Candidates.of(chart, settings.exchangeable)
-        problem = Problem(chart.measure, settings, candidates, streams)
+        problem = Problem(chart.measure, settings, candidates, streams, _starts(chart, settings))
         self.state: State = initial(problem, budget, streams.stream())
 
     @property
@@ -136,3 +138,23 @@ class AdaptiveStrategy:
         fits, jitter = tuple(state.fits), state.max_jitter
         batches = () if state.bulk is None else state.bulk.ended().records
         return Conclusion(estimate, posterior, remarks, fits, jitter, state.known.searches, symmetries, batches)
+
+
+def _starts(chart: Chart, settings: Settings) -> Array:
+    """The points to search around first, (K, D) in base coordinates, the most distant of all before it next."""
+    if settings.starts is None:
+        return np.empty((0, chart.dim))
+    X = points_from(list(settings.starts), chart, "starts")
+    try:
+        U = chart.to_base(X)
+        inside = np.isfinite(U).all(axis=1) & np.isfinite(chart.measure.log_pdf(U)) & np.isfinite(chart.log_weight(U))
+    except ValueError as error:
+        raise ValueError(f"starts lies outside the support of the prior: {error}") from None
+    if not np.all(inside):
+        raise ValueError(f"starts[{int(np.argmin(inside))}] = {X[np.argmin(inside)]} has no density under the prior.")
+    order, distance = [0], np.full(len(U), np.inf)
+    while len(order) < min(len(U), MOST_STARTS):
+        distance = np.minimum(distance, np.square(U - U[order[-1]]).sum(axis=1))
+        order.append(int(np.argmax(distance)))
+        distance[order] = -1.0
+    return U[order]

@@ -85,14 +85,16 @@ class Search:
         return cls(measure, number, explorer, tuple(design), first=first, may_be_predicted=not first, kind=kind)
 
     @classmethod
-    def ascending(cls, measure: Measure, number: int, rng: np.random.Generator) -> Search:
-        """A local ascent from one draw of the prior: the design is that draw, and a simplex around it."""
-        dim = measure.dim
-        start = measure.sample(1, rng)
+    def ascending(cls, measure: Measure, number: int, rng: np.random.Generator, start: Array | None = None) -> Search:
+        """A local ascent from ``start`` (D,), or a draw of the prior: its design is that, and a simplex around it."""
+        dim, from_prior = measure.dim, start is None
+        start = measure.sample(1, rng) if start is None else start[None, :]
         directions = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
         design = np.concatenate([start, start + TUNING.search.first_radius * directions])
         explorer, ascent = Explorer.from_prior(measure, greedy=True), Ascent.begun(dim)
-        return cls(measure, number, explorer, tuple(design), alone=True, kind="ascent", ascent=ascent)
+        return cls(
+            measure, number, explorer, tuple(design), from_prior=from_prior, alone=True, kind="ascent", ascent=ascent
+        )
 
     @classmethod
     def around(cls, measure: Measure, number: int, frame: Frame, rng: np.random.Generator) -> Search:
