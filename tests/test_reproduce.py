@@ -109,6 +109,7 @@ def test_every_method_of_a_contest_runs_and_the_exact_answer_is_met(monkeypatch)
     problem = correlated_gaussian(dim=2, rho=0.5, sd=0.5)
     methods = (
         "wsabi-m", "wsabi-l-alpha-0", "smc", "ais", "bmc", "wsabi-l-passive", "wsabi-m-passive", "bbq", "default",
+        "bulk",
     )  # fmt: skip
     contest = Contest("gaussian", problem, methods, 40, fast=True)
     traces = list(compare(contest, 3, Plan()))

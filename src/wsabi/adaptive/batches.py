@@ -11,12 +11,13 @@ from wsabi._core.types import Array
 from wsabi.adaptive.bulk.planning import Costs, Need, Room, batch_size
 from wsabi.adaptive.bulk.population import effective_size
 from wsabi.adaptive.bulk.sample import Bulk
-from wsabi.adaptive.estimate import bulk_estimate, check_points
+from wsabi.adaptive.estimate import bulk_estimate, check_points, interim_estimate
 from wsabi.adaptive.policy import is_checked, last_error
 from wsabi.adaptive.search.leads import Lead, unaccounted
 from wsabi.adaptive.state import Phase, State
 from wsabi.adaptive.told import with_told
 from wsabi.adaptive.tuning import TUNING
+from wsabi.errors import NumericalError
 from wsabi.ledger import Observation
 
 __all__ = ["next_batch_size", "with_batch_begun", "with_batch_told"]
@@ -33,13 +34,24 @@ def next_batch_size(state: State, room: Room, costs: Costs) -> int:
 
 
 def _is_settled(state: State) -> bool:
-    """Whether no search is under way, the models are checked, and there is an estimate by the present ones."""
-    return state.phase is Phase.INTEGRATING and math.isfinite(last_error(state)) and is_checked(state)
+    """Whether no search is under way, and the models are checked."""
+    return state.phase is Phase.INTEGRATING and is_checked(state)
+
+
+def _present_error(state: State) -> float:
+    """The statistical error of the last estimate by the present models; infinite where they have none."""
+    if math.isfinite(last_error(state)):
+        return last_error(state)
+    try:
+        certificate = interim_estimate(state)
+    except NumericalError:
+        return math.inf
+    return math.inf if certificate is None else certificate.log_z_std
 
 
 def _need(state: State) -> Need:
     """What is known of log Z in this state, and what is wanted."""
-    estimate, error = bulk_estimate(state), last_error(state)
+    estimate, error = bulk_estimate(state), _present_error(state)
     if estimate is not None and estimate.is_sound:
         error = min(error, estimate.error)
     _, _, log_weights = check_points(state)

@@ -119,7 +119,7 @@ def _run(
         "wsabi-l": paper_settings("wsabi-l", fast=contest.fast),
         "wsabi-m": paper_settings("wsabi-m", fast=contest.fast),
         "wsabi-l-alpha-0": replace(paper_settings("wsabi-l", fast=contest.fast), alpha=0.0),
-        "default": None,
+        "default": Settings(bulk="off"),
     }
     if method in settings:
         return integrate(
@@ -127,6 +127,10 @@ def _run(
             vectorized=contest.vectorized, callback=tell,
         )  # fmt: skip
     shared: dict[str, Any] = {"rng": rng, "vectorized": contest.vectorized, "max_seconds": seconds, "callback": tell}
+    if method == "bulk":
+        return integrate(
+            function, problem.prior, tol=0.0, max_seconds=seconds, rng=rng, vectorized=contest.vectorized, callback=tell
+        )
     if method == "smc":
         return baselines.simple_monte_carlo(function, problem.prior, budget=MOST_DRAWS, **shared)
     if method == "ais":

@@ -78,8 +78,8 @@ def batch_size(bulk: Bulk | None, dim: int, need: Need, room: Room, costs: Costs
 
     - where the likelihood takes less time than the engine,
     - where the error is larger than wanted,
-    - and where the N points take less time than the modelled evaluations left would, and bring the error below that of
-      the models; or where no modelled evaluations are left.
+    - and where the N points take less time than the modelled evaluations left would, or as many as take that time bring
+      the error below that of the models; or where no modelled evaluations are left.
 
     It is asked only once the models are checked, or no modelled evaluations are left.
     """
@@ -90,9 +90,10 @@ def batch_size(bulk: Bulk | None, dim: int, need: Need, room: Room, costs: Costs
     wanted = _wanted(bulk, need)
     enough = min(wanted, affordable)
     if bulk is None and room.modelled > 0:
-        pays = enough * per_point < room.modelled * (costs.own + costs.call)
-        improves = math.sqrt(_variance(bulk, need) / enough) < need.error
-        if not (pays and improves):
+        in_their_place = room.modelled * (costs.own + costs.call) / per_point
+        if need.tol > 0.0 and enough > in_their_place:
+            return 0
+        if math.sqrt(_variance(bulk, need) / min(enough, in_their_place)) > need.error:
             return 0
     return _size(bulk, dim, wanted, affordable)
 
