@@ -733,7 +733,7 @@ class SearchNumbers:
         decides="halvings without a promised gain after which an ascent is over",
         evidence="measured",
         because=(
-            "with one, 45 of 60 ascents of bells in 10-D ended within 0.1 nats of the top, since a wrong quadratic may "
+            "with one, 44 of 60 ascents of bells in 10-D ended within 0.1 nats of the top, since a wrong quadratic may "
             "promise nothing (tests/adaptive/search/test_trust_region.py)"
         ),
     )

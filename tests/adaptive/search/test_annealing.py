@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.differentiate import hessian
 from scipy.optimize import minimize
 
 import wsabi
@@ -190,21 +191,40 @@ def robust_regression(dim: int) -> Function:
     return log_l
 
 
+def laplace_frame(log_l: Function, dim: int) -> Frame:
+    """At the mode of ℓ under N(0, I), with the inverse curvature there.
+
+    That of BFGS itself may be off by a factor of nine in one direction: round-off decides.
+    """
+
+    def energy(u: np.ndarray) -> np.ndarray:  # (D, ...) to (...)
+        U = np.moveaxis(u, 0, -1)
+        return np.asarray(0.5 * np.square(U).sum(axis=-1) - log_l(U.reshape(-1, dim)).reshape(U.shape[:-1]))
+
+    mode = minimize(energy, np.zeros(dim)).x
+    return Frame.of(mode, np.linalg.inv(hessian(energy, mode).ddf))
+
+
+@pytest.mark.sensitive
 def test_walls_keep_a_surrogate_of_many_data_from_rising_again() -> None:
     """Four hundred draws of q, half of them far out, and a surrogate of a hundred; errors at draws twice as wide as q.
 
-    Had it the hundred best of them alone, it would be three times as wrong.
+    From the hundred best of them alone it would be nearly three times as wrong. Logs of the ratios of errors, of 100
+    seeds: −1.00 ± 0.13 for all, −0.88 ± 0.26 for the largest. The mean of four is above one of these limits for 2e-6
+    of all choices of seeds.
     """
-    dim, rng, log_l = 8, np.random.default_rng(0), robust_regression(8)
-    mode = minimize(lambda u: 0.5 * u @ u - log_l(u[None])[0], np.zeros(dim))
-    explorer = replace(Explorer.from_prior(Gaussian(np.zeros(dim))), frame=Frame.of(mode.x, mode.hess_inv))
-    X = explorer.frame.colour(rng.standard_normal((400, dim)) * np.tile([1.0, 2.5], 200)[:, None])
-    P = explorer.frame.colour(2.0 * rng.standard_normal((500, dim)))
-    best = np.argsort(log_l(X) + explorer.measure.log_pdf(X))[-100:]
-    with tuned("search", max_data=100):
-        errors = [explorer.fitted(Z, log_l(Z), learn=True).mean_log_likelihood(P) - log_l(P) for Z in (X, X[best])]
-    assert np.sqrt(np.mean(np.square(errors[0]))) < 0.5 * np.sqrt(np.mean(np.square(errors[1])))
-    assert np.max(errors[0]) < 0.75 * np.max(errors[1])
+    dim, log_l = 8, robust_regression(8)
+    explorer = replace(Explorer.from_prior(Gaussian(np.zeros(dim))), frame=laplace_frame(log_l, dim))
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = explorer.frame.colour(rng.standard_normal((400, dim)) * np.tile([1.0, 2.5], 200)[:, None])
+        P = explorer.frame.colour(2.0 * rng.standard_normal((500, dim)))
+        best = np.argsort(log_l(X) + explorer.measure.log_pdf(X))[-100:]
+        with tuned("search", max_data=100):
+            errors = [explorer.fitted(Z, log_l(Z), learn=True).mean_log_likelihood(P) - log_l(P) for Z in (X, X[best])]
+        ratios.append([np.linalg.norm(errors[0]) / np.linalg.norm(errors[1]), np.max(errors[0]) / np.max(errors[1])])
+    assert np.all(np.mean(np.log(ratios), axis=0) < np.log([0.5, 0.75]))
 
 
 def test_a_surrogate_of_some_of_the_data_still_agrees_with_check_points() -> None:

@@ -206,12 +206,16 @@ def climbs_of_bells(dim: int, limit: int) -> tuple[list[int], list[float]]:
     return n_evals, missing
 
 
+@pytest.mark.sensitive
 @pytest.mark.parametrize(("dim", "limit"), [(2, 60), (5, 240), (10, 900)])
-def test_every_ascent_of_a_correlated_bell_ends_within_a_tenth_of_a_nat(dim: int, limit: int) -> None:
-    """All 20: with one halving of the ball before an ascent was over, one in four fell short in ten dimensions."""
+def test_ascents_of_a_correlated_bell_end_within_a_tenth_of_a_nat(dim: int, limit: int) -> None:
+    """All but two of 20: of 1,200 ascents under two kernels 4 fell short, which makes three in 20 a chance of 5e-5.
+
+    With one halving of the ball before an ascent was over, one in four fell short in ten dimensions.
+    """
     n_evals, missing = climbs_of_bells(dim, limit)
     assert max(n_evals) < limit
-    assert max(missing) < 0.1
+    assert np.sum(np.array(missing) > 0.1) <= 2
 
 
 def a_valley(X: np.ndarray) -> np.ndarray:
@@ -232,18 +236,35 @@ def climbs_of_the_valley(dim: int, limit: int) -> tuple[list[int], list[float], 
     return n_evals, before, after
 
 
-@pytest.mark.parametrize(("dim", "limit"), [(2, 120), (5, 500)])
-def test_ascents_of_a_curved_valley_end_in_it(dim: int, limit: int) -> None:
-    """Half of them within two nats of its top."""
+@pytest.mark.sensitive
+@pytest.mark.parametrize(("dim", "limit", "nats", "least"), [(2, 120, 0.35, 13), (5, 300, 2.0, 10)])
+def test_ascents_of_a_curved_valley_end_near_its_top(dim: int, limit: int, nats: float, least: int) -> None:
+    """So many of 20 within so many nats; in 5-D a fifth end at a lower mode, 7 nats below.
+
+    Of 1,000 ascents under two kernels 0.90 and 0.82 come so near, and the longest have 60 and 226 evaluations: a chance
+    of 4e-4 to fail. Where a ball that was too narrow was kept, 0.57 and 0.7 came so near, and one in a hundred of those
+    in 5-D had over 300 evaluations, of 0.004 nats each.
+    """
     n_evals, before, after = climbs_of_the_valley(dim, limit)
     assert max(n_evals) < limit
     assert np.median(before) > 10.0
-    assert np.median(after) < 2.0
+    assert np.sum(np.array(after) < nats) >= least
 
 
-@pytest.mark.xfail(strict=True, reason="along the valley a small ball gains less than ``least_ascent`` a step")
-def test_ascents_of_a_curved_valley_end_at_its_top() -> None:
-    assert np.median(climbs_of_the_valley(2, 60)[2]) < 0.1
+def a_ridge(X: np.ndarray) -> np.ndarray:
+    """Of slope two along the first coordinate, and a hundredth wide across."""
+    return np.asarray(2.0 * X[:, 0] - 0.5 * np.square(X[:, 1:] / 0.01).sum(axis=1))
+
+
+def test_a_point_there_to_learn_that_is_the_best_widens_the_ball() -> None:
+    """Else the ascent would creep along the ridge: 0.004 nats a step where each is 0.002 long."""
+    X = np.array([[0.0, 0.0], [-0.002, 0.0], [0.002, 0.0]])
+    learning = replace(Ascent.begun(2), radius=0.002, trial=X[-1], expected=None, n_small=2)
+    after = ascended(replace(learning, best_before=float(a_ridge(X[:2]).max())), X, a_ridge(X))
+    assert after.radius == 0.004
+    assert after.n_small == 1
+    lower = ascended(replace(learning, best_before=float(a_ridge(X).max())), X, a_ridge(X))
+    assert lower.radius <= 0.002
 
 
 def test_the_summit_of_a_bell_has_its_mode_and_its_width() -> None:

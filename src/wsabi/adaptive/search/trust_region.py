@@ -103,13 +103,21 @@ def _is_among(x: Array | None, X: Array) -> bool:
 
 
 def _with_radius(ascent: Ascent, top: float) -> tuple[Ascent, bool]:
-    """The ascent with a wider ball where the trial has gained what was expected, and whether it has gained nothing."""
+    """The ascent with a wider ball where the trial has gained what was expected, and whether it has gained nothing.
+
+    A point that was there to learn and is higher than the best says that the ball is narrower than the slope it lies
+    on: the ball is widened, and one halving is taken back. Were the ball kept, the best point would move by a radius at
+    a time, away from the evaluations that describe it, so that every step would find a direction to learn.
+    """
+    gain = top - ascent.best_before
+    wider = min(2.0 * ascent.radius, TUNING.search.widest_radius)
     if ascent.expected is None:
-        return ascent, False
-    share = (top - ascent.best_before) / ascent.expected
-    if share > TUNING.search.good_step and ascent.is_bounded:
-        return replace(ascent, radius=min(2.0 * ascent.radius, TUNING.search.widest_radius)), False
-    return ascent, share < TUNING.search.poor_step
+        if ascent.trial is None or gain <= 0.0:
+            return ascent, False
+        return replace(ascent, radius=wider, n_small=max(0, ascent.n_small - 1)), False
+    if gain > TUNING.search.good_step * ascent.expected and ascent.is_bounded:
+        return replace(ascent, radius=wider), False
+    return ascent, gain < TUNING.search.poor_step * ascent.expected
 
 
 def _step(ascent: Ascent, S: Array, values: Array, distance: Array) -> tuple[Array, float, Array]:
