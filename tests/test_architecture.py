@@ -45,7 +45,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("surrogate.frame", "surrogate.model"),
     ("surrogate.learning",),
     ("search.ascent", "search.explorer"),
-    ("search.matching", "search.trust_region"),
+    ("search.ground", "search.hidden", "search.matching", "search.trust_region"),
     ("search.proposing", "symmetry.group"),
     ("search.known_regions", "symmetry.candidates"),
     ("search.leads", "search.search", "symmetry.proof"),

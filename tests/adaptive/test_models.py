@@ -15,7 +15,7 @@ from scipy import integrate, special, stats
 from driving import content
 from found_by_hand import a_fitted_explorer, known_with
 from wsabi.adaptive.models import Models
-from wsabi.adaptive.search.known_regions import inflation
+from wsabi.adaptive.search.ground import inflation
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.symmetry.group import Symmetry, reflected
 from wsabi.adaptive.tuning import TUNING

@@ -17,7 +17,8 @@ import numpy as np
 from wsabi._core.linalg import square_distances
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.search.explorer import Explorer, total_log_mass
-from wsabi.adaptive.search.known_regions import KnownRegions, Region, ground_of, inflation, reach
+from wsabi.adaptive.search.ground import ground_of, inflation, reach
+from wsabi.adaptive.search.known_regions import KnownRegions, Region
 from wsabi.adaptive.search.matching import relearnt
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.students import Students, shape_of

@@ -12,7 +12,7 @@ from wsabi.adaptive.check.proposal import Proposal
 from wsabi.adaptive.models import Models
 from wsabi.adaptive.purposes import Refinement
 from wsabi.adaptive.search.explorer import Explorer
-from wsabi.adaptive.search.known_regions import ground_of
+from wsabi.adaptive.search.ground import ground_of
 from wsabi.adaptive.search.matching import rematched
 from wsabi.adaptive.search.proposing import proposed
 from wsabi.adaptive.state import Phase, State

@@ -14,7 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from driving import content
 from found_by_hand import ELSEWHERE, HERE, MEASURE, THERE, a_record, an_explorer, hits_of, known_of
 from wsabi.adaptive.search.explorer import Explorer
-from wsabi.adaptive.search.known_regions import KnownRegions, _within_reach, ground_of, inflation, is_part
+from wsabi.adaptive.search.ground import ground_of, inflation, is_part, within_reach
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.search.matching import matched
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.symmetry.group import Symmetry
@@ -242,7 +243,7 @@ def test_a_surrogate_says_nothing_of_what_is_far_from_its_region() -> None:
     assert known.novelty(round_bump("B"), rng) < 0.01
     edge = (math.sqrt(2.0) + 4.0) * 0.1 * math.sqrt(inflation(2))
     X = THERE + np.outer([0.99 * edge, 1.01 * edge], [0.6, 0.8])
-    assert_array_equal(_within_reach(boaster, X), [100.0, -np.inf])
+    assert_array_equal(within_reach(boaster, X), [100.0, -np.inf])
 
 
 def test_gains_are_those_of_new_regions() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.models import Models
-from wsabi.adaptive.search.known_regions import ground_of
+from wsabi.adaptive.search.ground import ground_of
 
 __all__ = ["CrossFit"]
 

@@ -1,4 +1,4 @@
-"""KnownRegions: the regions that searches have ended in, and how much mass these searches say is still hidden."""
+"""KnownRegions: the regions that searches have ended in, and their symmetry images."""
 
 from __future__ import annotations
 
@@ -6,62 +6,19 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 import numpy as np
 
-from wsabi._core.types import Array, Mask
+from wsabi._core.types import Array
 from wsabi.adaptive.search.explorer import Explorer, total_log_mass
+from wsabi.adaptive.search.ground import exceeds, inflation, is_part, within_reach
+from wsabi.adaptive.search.hidden import hidden_share
 from wsabi.adaptive.symmetry.group import Symmetry, group_of, reflected
 from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
 from wsabi.result import SearchRecord
 
-__all__ = ["KnownRegions", "Region", "exceeds", "ground_of", "inflation", "is_part", "reach"]
-
-
-def inflation(dim: int) -> float:
-    """Variance of q over that of the posterior, 1 + 4/max(D, 2): three in one and two dimensions, 1.4 in ten.
-
-    Wider is safer in the tails, where ℓπ/q must not grow; but √(ℓπ/q) of a Gaussian posterior then narrows to √(2/(s² −
-    1)) of q's width in every dimension at once. 1 + 4/D holds D(s² − 1), the curvature at a typical point of q, fixed.
-    """
-    return 1.0 + TUNING.known.inflation / max(dim, 2)
-
-
-def reach(dim: int) -> float:
-    """Radius √D + 4, in sds of q, within which data belong to a region: nearly all of q lies inside √D + 3.
-
-    Out there q is so small that ℓπ/q of a negligible ℓπ may exceed all others, and a model of its square root would be
-    a model of that; the check points see it and leave the model out.
-    """
-    return math.sqrt(dim) + TUNING.models.reach
-
-
-def is_part(known: Explorer, explorer: Explorer) -> bool:
-    """Whether an explorer within a known one's region has found a narrower one, of half its variance along the axes."""
-    return explorer.frame.log_det < known.frame.log_det - 0.5 * known.measure.dim * math.log(2.0)
-
-
-def ground_of(
-    explorer: Explorer, explorers: Sequence[Explorer], X: Array, log_l: Array, least: int | None = None
-) -> Mask:
-    """Which of X (N, D), log ℓ (N,), are data of an explorer's surrogate: none in a narrower region inside its own.
-
-    A spike on a broad hill has a surrogate of its own. To the surrogate of the hill its points are errors of many nats,
-    by which the hill is lost. Where fewer feasible points than ``least`` are left, there is no hill beside the spike,
-    and all points are data; None is 2D + 2, as many as a surrogate needs.
-    """
-    bulk = math.sqrt(X.shape[1]) + 2.0
-    keep = np.ones(len(X), dtype=np.bool_)
-    for other in explorers:
-        if other is explorer or not is_part(explorer, other):
-            continue
-        wide, narrow = (each.frame.scaled(inflation(X.shape[1])) for each in (explorer, other))
-        if np.linalg.norm(wide.whiten(other.frame.mean[None, :])) < bulk:
-            keep &= np.linalg.norm(narrow.whiten(X), axis=1) > bulk
-    least = 2 * X.shape[1] + 2 if least is None else least
-    return keep if np.count_nonzero(keep & np.isfinite(log_l)) >= least else np.ones(len(X), dtype=np.bool_)
+__all__ = ["KnownRegions", "Region"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,23 +348,11 @@ class KnownRegions:
 
     @property
     def unseen_share(self) -> float:
-        """Mass in regions not found, relative to that found, as far as the searches can tell.
+        """Mass in regions not found, relative to that found; see :func:`~wsabi.adaptive.search.hidden.hidden_share`.
 
-        The largest of three answers. The share that a single search leaves open, halved by every search since the last
-        that found something. What the second half of the searches found that the first had not, since as many searches
-        again would be expected to find no more than that. And Chao's (1987) lower bound on the number of kinds not met,
-        f₁(f₁ − 1)/2(f₂ + 1) from the numbers met once and twice, with one standard error of it added since it is a
-        bound, each of the mean mass of those met once; it holds where some regions are much harder to find than others.
-        Places that hold next to nothing are kinds too: searches that end each in another place have not seen all there
-        is. A region and its symmetry images are one kind, since a search ends in each of them with the same chance; but
-        not among several families, a landscape so rugged that what searches miss is another kind altogether.
+        A region and its symmetry images are one kind, since a search ends in each of them with the same chance; but not
+        among several families, a landscape so rugged that what searches miss is another kind altogether.
         """
-        ended = [gain for gain in self.gains if gain is not None]
-        barren = len(list(takewhile(lambda gain: gain == 0.0, reversed(ended))))
-        alone = TUNING.known.unseen_after_one * 0.5**barren
-        if len(ended) < 2:
-            return alone
-        late = sum(ended[-(len(ended) // 2) :])
         hits: dict[int, int] = defaultdict(int)
         for region in self.regions:
             hits[region.family] += region.hits
@@ -415,30 +360,7 @@ class KnownRegions:
         kinds = [(hits[family], math.exp(self.log_mass(family) - total)) for family in hits]
         if len(kinds) >= TUNING.known.several_families:
             kinds = [(region.hits, math.exp(region.explorer.log_z - total)) for region in self.regions]
-        return max(alone, late, _unmet(kinds, self.n_negligible, len(ended)))
-
-
-def exceeds(explorers: Sequence[Explorer], X: Array, log_l: Array) -> Array:
-    """Nats by which log ℓ (N,) at X (N, D) exceeds what any of the surrogates predicts, and allows for, (N,)."""
-    numbers = TUNING.known
-    predicted = [explorer.log_likelihood(X) for explorer in explorers]
-    highest = np.max(
-        [log_m + numbers.excess_sds * np.minimum(sd, numbers.excess_max_sd) for log_m, sd in predicted], axis=0
-    )
-    return np.asarray(log_l - highest - numbers.excess)
-
-
-def _unmet(kinds: Sequence[tuple[int, float]], n_negligible: int, n_searches: int) -> float:
-    """Chao's bound, with one standard error, times the mean mass of kinds met once; of (times met, mass) of each."""
-    met_once = [mass for hits, mass in kinds if hits == 1]
-    once, twice = len(met_once) + n_negligible, sum(hits == 2 for hits, _ in kinds)
-    if once < 2:
-        return 0.0
-    ratio = once / (twice + 1)
-    hidden = 0.5 * (once - 1) * ratio
-    hidden += math.sqrt((twice + 1) * (0.5 * ratio**2 + ratio**3 + ratio**4 / 4))
-    # No more of them than searches were made to meet them.
-    return min(hidden, n_searches) * float(np.sum(met_once)) / once
+        return hidden_share(self.gains, kinds, self.n_negligible)
 
 
 def _share_alone(explorer: Explorer, others: Sequence[Explorer], rng: np.random.Generator) -> float:
@@ -457,14 +379,7 @@ def _share_alone(explorer: Explorer, others: Sequence[Explorer], rng: np.random.
     if not np.any(possible):
         return 0.0
     X, mine = X[possible], mine[possible]
-    known = np.max([_within_reach(other, X) for other in others], axis=0)
+    known = np.max([within_reach(other, X) for other in others], axis=0)
     log_w = mine + measure.log_pdf(X) - q.log_density(X)
     w = np.exp(log_w - np.max(log_w))
     return float(w @ -np.expm1(np.minimum(known - mine, 0.0))) / float(w.sum())
-
-
-def _within_reach(known: Explorer, X: Array) -> Array:
-    """log ℓ (N,) at X (N, D) by an explorer's surrogate, −inf where it has no data."""
-    dim = X.shape[1]
-    radius = np.linalg.norm(known.frame.scaled(inflation(dim)).whiten(X), axis=1)
-    return np.where(radius < reach(dim), known.log_likelihood(X)[0], -np.inf)

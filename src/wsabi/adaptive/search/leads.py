@@ -2,7 +2,7 @@
 
 An evaluation at x is a lead if two things hold. The density p from which check points are drawn, which follows all
 known regions, is far too small there: ℓπ/(Z p) is large. And no region's surrogate predicts so much
-(:func:`wsabi.adaptive.search.known_regions.exceeds`). The first alone also holds in the tail of a region that is known
+(:func:`wsabi.adaptive.search.ground.exceeds`). The first alone also holds in the tail of a region that is known
 well, the second alone wherever a surrogate is young. It does not matter who asked for the evaluation.
 """
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from wsabi._core.types import Array, Indices, Mask
 from wsabi.adaptive.search.explorer import Explorer
-from wsabi.adaptive.search.known_regions import KnownRegions, exceeds, inflation
+from wsabi.adaptive.search.ground import exceeds, inflation
+from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.tuning import TUNING
 from wsabi.priors import Measure
