@@ -22,12 +22,13 @@ class Tally:
         β = G⁻¹ b,  G = Σ a aᵀ,  b = Σ f a,
 
     which estimates the mean of f, with the variance of what the controls leave, (Σf² − bᵀβ)/(N(N − C)), where C is the
-    number of columns. The sums are all that is needed, so the points may be let go of.
+    number of columns. Weights have a heavy tail that N points may not have met, so (max f/N)² is added: one more weight
+    like the largest is allowed for. The sums are all that is needed, so the points may be let go of.
 
     Attributes
     ----------
     log_unit : what the weights are taken relative to.
-    n, gram, moment, square : N, G (C, C), b (C,) and Σf².
+    n, gram, moment, square, largest : N, G (C, C), b (C,), Σf² and max f.
     """
 
     log_unit: float
@@ -35,12 +36,13 @@ class Tally:
     gram: Array
     moment: Array
     square: float
+    largest: float
 
     @classmethod
     def of(cls, log_unit: float, log_weights: Array, rows: Array) -> Tally:
         """Sums over log weights (N,), −inf allowed, with rows (N, C)."""
         f = np.exp(log_weights - log_unit)
-        return cls(log_unit, len(f), rows.T @ rows, rows.T @ f, float(f @ f))
+        return cls(log_unit, len(f), rows.T @ rows, rows.T @ f, float(f @ f), float(np.max(f, initial=0.0)))
 
     def __add__(self, other: Tally) -> Tally:
         """The sums over the points of both, which have the same controls and the same unit."""
@@ -50,6 +52,7 @@ class Tally:
             gram=self.gram + other.gram,
             moment=self.moment + other.moment,
             square=self.square + other.square,
+            largest=max(self.largest, other.largest),
         )
 
     def mean(self) -> tuple[float, float]:
@@ -61,4 +64,4 @@ class Tally:
         whole = self.gram * np.outer(scale, scale)
         beta = scale * np.linalg.lstsq(whole, scale * self.moment, rcond=TUNING.bulk.min_eigenvalue)[0]
         left = max(self.square - float(self.moment @ beta), 0.0)
-        return float(beta[0]), left / (self.n * (self.n - len(beta)))
+        return float(beta[0]), left / (self.n * (self.n - len(beta))) + (self.largest / self.n) ** 2
