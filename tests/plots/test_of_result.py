@@ -117,7 +117,7 @@ def test_convergence_shows_history_purposes_truth_and_budget(result: wsabi.Resul
     assert np.all(np.diff(course.told_at) >= 0.0)
     figure = result.plot.convergence(truth=result.log_z + 3.0)
     assert figure.axes[0].get_ylim()[1] > result.log_z + 3.0
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    labels = [text.get_text() for half in figure.subfigs for legend in half.legends for text in legend.get_texts()]
     assert {"search", "check", "log Z", "truth"} <= set(labels)
     parts = result.error_budget.parts.values()
     assert len(figure.axes[2].patches) == sum(nats > 1e-3 * result.log_z_std for nats in parts)

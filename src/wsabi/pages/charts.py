@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.pages.svg import Panel, number, svg
+from wsabi.pages.svg import Panel, number, svg, ticks
 from wsabi.plots.corner import MOST, highest_density_levels, joint_density, limits_of
-from wsabi.plots.course import Course
+from wsabi.plots.course import WASHED, Course
 from wsabi.plots.searches import SearchPath, search_paths
 from wsabi.plots.style import OUTCOMES, PURPOSES
 from wsabi.posterior.posterior import Posterior
@@ -20,6 +20,7 @@ __all__ = ["check_charts", "contour", "convergence_charts", "corner_chart", "sea
 
 SIZE = (420.0, 270.0)  # of one picture, in pixels: readable on a phone as it is
 CELL = 118.0  # of one panel of a corner plot
+WIDTH_OF_DIGIT = 6.5  # pixels, of the font of ticks
 OUTCOME_CSS = {outcome: f"outcome{k}" for k, outcome in enumerate(OUTCOMES)}
 
 
@@ -47,15 +48,17 @@ def _course(course: Course, x: Array, edges: Array, unit: str) -> str:
     panel = Panel(*SIZE, (0.0, last), (course.low, course.high), pad=(62.0, 12.0, 24.0, 38.0))
     strip = course.low + 0.05 * (course.high - course.low)
     for purpose, first, end in course.stretches():
-        title = f"evaluations {first + 1} to {end}: {PURPOSES[purpose][0]}"
-        panel.box(edges[first], edges[end], course.low, course.high, f"wash {purpose}")
-        panel.box(edges[first], edges[end], course.low, strip, purpose, title)
+        if end - first >= WASHED * len(course.purposes):
+            panel.box(edges[first], edges[end], course.low, course.high, f"wash {purpose}")
     for width, css in ((2.0, "band2"), (1.0, "band1")):
         panel.band(x, log_z - width * std, log_z + width * std, css)
+    for purpose, first, end in course.stretches():
+        title = f"evaluations {first + 1} to {end}: {PURPOSES[purpose][0]}"
+        panel.box(edges[first], edges[end], course.low, strip, purpose, title)
     panel.line(x, log_z, "line")
     for at, n, value, error in zip(x, n_evals, log_z, std, strict=True):
         panel.dot(float(at), float(value), "point", f"{n:.0f} evaluations: log Z = {value:.6g} ± {error:.2g}", 3.2)
-    panel.axes(unit, "log Z (nats)")
+    panel.axes(unit, "log Z (nats)", counted=unit == "evaluations")
     return svg(*SIZE, panel.parts, f"log Z and its error bar over {unit}")
 
 
@@ -181,18 +184,21 @@ def _corner_labels(panel: Panel, names: Sequence[str], i: int, j: int, n: int) -
     if i == j:
         panel.text(middle, panel.top - 8.0, names[i])
     if i == n - 1:
-        for value in _two(panel.x):
-            panel.text(panel.px(value), panel.bottom + 14.0, f"{value:.3g}", "tick")
+        for value in _few(panel.x, WIDTH_OF_DIGIT):
+            panel.text(panel.px(value), panel.bottom + 14.0, f"{value:.4g}", "tick")
         panel.text(middle, panel.bottom + 32.0, names[j])
     if j == 0 and i > 0:
-        for value in _two(panel.y):
-            panel.text(panel.left - 5.0, panel.py(value) + 3.5, f"{value:.3g}", "tick", "end")
+        for value in _few(panel.y):
+            panel.text(panel.left - 5.0, panel.py(value) + 3.5, f"{value:.4g}", "tick", "end")
 
 
-def _two(ends: tuple[float, float]) -> list[float]:
-    """Two values inside an interval."""
+def _few(ends: tuple[float, float], width: float = 0.0) -> list[float]:
+    """Up to three round values inside an interval, as many as there is room for if each digit needs some width."""
     low, high = ends
-    return [float(f"{low + share * (high - low):.2g}") for share in (0.22, 0.78)]
+    inner = (low + 0.08 * (high - low), high - 0.08 * (high - low))
+    tried = [ticks(*inner, most) for most in (3, 2, 1)]
+    fitting = [found for found in tried if found and sum(width * (1 + len(f"{v:.4g}")) for v in found) <= CELL - 6.0]
+    return fitting[0] if fitting else tried[-1][:1]
 
 
 # -- searches ---------------------------------------------------------------------------------------------------------
@@ -229,7 +235,7 @@ def _searches(name: str, paths: Sequence[SearchPath], values: Sequence[Array], y
         panel.dot(x, float(own[0]), f"hollow {css}", f"search {path.number} started {start}: {own[0]:.4g}", 3.6)
         title = f"search {path.number}, {len(own)} evaluations, {label}: {own[path.best]:.4g}"
         panel.dot(x, float(own[path.best]), css, title, 4.4)
-    panel.axes("search", "", name)
+    panel.axes("search", "", name, counted=True)
     return svg(width, height, panel.parts, f"{name} where each search started and ended")
 
 
@@ -262,7 +268,7 @@ def check_charts(result: Result) -> list[str]:
         bars.box(k - 0.4, k + 0.4, 0.0, float(w), "check", f"check point {k} of {len(ordered)}: weight {w:.1%}")
     equal = np.full(2, 1.0 / len(ordered))
     bars.line(np.array(bars.x), equal, "dashed")
-    bars.axes("check point, heaviest first", "share of the estimate (dashed: all equal)")
+    bars.axes("check point, heaviest first", "share of the estimate (dashed: all equal)", counted=True)
     return [
         svg(*SIZE, panel.parts, "predicted against actual log likelihood at the check points"),
         svg(*SIZE, bars.parts, "weights of the check points"),

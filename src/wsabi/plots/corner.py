@@ -139,7 +139,7 @@ def _draw_marginal(
     if titled:
         places = decimals(float(posterior.std[d]))
         mean, sd = (f"{v:.3g}" if places is None else f"{v:.{places}f}" for v in (posterior.mean[d], posterior.std[d]))
-        axis.set_title(f"{posterior.names[d]}\n{mean} ± {sd}", fontsize=size)
+        axis.set_title(f"{posterior.names[d]}\n{mean.replace('-', '−')} ± {sd}", fontsize=size)
 
 
 def _draw_joint(axis: Axes, joint: Marginal2, x: tuple[float, float], y: tuple[float, float]) -> None:

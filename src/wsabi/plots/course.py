@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Course", "draw_convergence"]
+__all__ = ["WASHED", "Course", "draw_convergence"]
+
+WASHED = 0.04  # of all evaluations: a stretch of one purpose that is shorter is shown in the strip only
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +90,13 @@ def draw_convergence(result: Result, truth: float | None, axes: Any) -> Figure:
             _draw(result, course, truth, by_evals, by_seconds, budget)
         return by_evals.get_figure()  # type: ignore[return-value]
     with new_figure(8.6, 5.4) as figure:
-        grid = figure.add_gridspec(2, 2, height_ratios=[2.4, 1.0])
-        by_evals = figure.add_subplot(grid[0, 0])
-        by_seconds = figure.add_subplot(grid[0, 1], sharey=by_evals)
-        budget = figure.add_subplot(grid[1, :])
+        halves: Any = figure.subfigures(2, 1, height_ratios=[2.4, 1.0])  # each with margins of its own
+        above, below = halves
+        by_evals, by_seconds = above.subplots(1, 2, sharey=True)
+        budget = below.subplots()
         _draw(result, course, truth, by_evals, by_seconds, budget)
         handles, labels = by_evals.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        above.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 
 
@@ -116,9 +118,11 @@ def _draw_course(axis: Axes, course: Course, x: Array, edges: Array, truth: floa
     for purpose, first, last in course.stretches():
         label, colour = PURPOSES[purpose]
         span = (edges[first], edges[last])
-        axis.axvspan(*span, 0.0, 0.06, color=colour, linewidth=0, label=None if purpose in named else label)
+        own = None if purpose in named else label
+        axis.axvspan(*span, 0.0, 0.06, color=colour, linewidth=0, label=own, zorder=2.5)  # above the bands
         named.add(purpose)
-        axis.axvspan(*span, 0.06, 1.0, color=colour, alpha=0.10, linewidth=0)
+        if last - first >= WASHED * len(course.purposes):
+            axis.axvspan(*span, 0.06, 1.0, color=colour, alpha=0.10, linewidth=0)
     for width, alpha, own in ((2.0, 0.15, None), (1.0, 0.3, "± 1 and 2 sd")):
         low, high = course.log_z - width * course.std, course.log_z + width * course.std
         axis.fill_between(x, low, high, color=BLUE, alpha=alpha, linewidth=0, label=own)
