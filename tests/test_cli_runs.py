@@ -243,7 +243,7 @@ def test_a_journal_from_another_machine_runs_nothing_by_itself(folder: Path) -> 
         (["run", "model.py:log_likelihood", "--on-error", "ignore"], "on_error must be one of"),
         (["resume", "none.db"], "none.db cannot be read"),
         (["show", "model.py"], "neither a saved result nor a journal"),
-        (["export", "run.db", "draws.nc"], "written to a .csv or an .npz file"),
+        (["export", "run.db", "draws.txt"], "written to a .csv, .npz, .nc file"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: list[str], message: str) -> None:
