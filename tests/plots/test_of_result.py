@@ -19,9 +19,10 @@ from scipy import stats
 import wsabi
 from wsabi import plots
 from wsabi.plots.check import tail_line
-from wsabi.plots.corner import highest_density_levels
+from wsabi.plots.corner import draw_corner, highest_density_levels
 from wsabi.plots.course import Course
 from wsabi.plots.searches import search_paths
+from wsabi.plots.style import less, offset_of
 from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 
@@ -187,3 +188,17 @@ def test_asking_for_pictures_does_not_load_matplotlib() -> None:
 
 def test_names_of_the_pictures_are_listed(result: wsabi.Result) -> None:
     assert all(method in repr(result.plot) for method in METHODS)
+
+
+def test_an_offset_is_taken_off_ticks_that_would_all_look_alike() -> None:
+    assert offset_of(99_997.0, 100_004.0) == 100_000.0
+    assert offset_of(-2e-9 - 1.0, 2e-9 - 1.0) == -1.0
+    assert offset_of(-4.0, 5.0) == offset_of(0.0, 1e-300) == offset_of(3.0, 3.0) == 0.0
+    assert less("a", 0.0) == "a"
+    assert less("a", -1.0) == "a + 1"
+    points = np.random.default_rng(0).normal((0.0, 1e5), 1.0, size=(200, 2))
+    figure = draw_corner(Posterior(WeightedSamples(points, np.full(200, 1 / 200), ("a", "b"))), None, None, None)
+    figure.canvas.draw()
+    last = figure.axes[-1]
+    assert last.get_xlabel() == "b − 100000"
+    assert {abs(float(text.get_text().replace("−", "-"))) <= 5.0 for text in last.get_xticklabels()} == {True}

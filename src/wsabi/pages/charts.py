@@ -12,7 +12,7 @@ from wsabi.pages.svg import Panel, number, svg, ticks
 from wsabi.plots.corner import MOST, highest_density_levels, joint_density, limits_of
 from wsabi.plots.course import WASHED, Course
 from wsabi.plots.searches import SearchPath, search_paths
-from wsabi.plots.style import OUTCOMES, PURPOSES
+from wsabi.plots.style import OUTCOMES, PURPOSES, less, offset_of
 from wsabi.posterior.posterior import Posterior
 from wsabi.result import Result
 
@@ -181,24 +181,25 @@ def _crossing(x: Array, row: Array, level: float, inner: int, outer: int) -> flo
 def _corner_labels(panel: Panel, names: Sequence[str], i: int, j: int, n: int) -> None:
     """Names above the diagonal, ticks at the left and below."""
     middle = 0.5 * (panel.left + panel.right)
+    x, y = offset_of(*panel.x), offset_of(*panel.y)
     if i == j:
-        panel.text(middle, panel.top - 8.0, names[i])
+        panel.text(middle, panel.top - 8.0, less(names[i], x))
     if i == n - 1:
-        for value in _few(panel.x, WIDTH_OF_DIGIT):
-            panel.text(panel.px(value), panel.bottom + 14.0, f"{value:.4g}", "tick")
-        panel.text(middle, panel.bottom + 32.0, names[j])
+        for value in _few(panel.x, x, WIDTH_OF_DIGIT):
+            panel.text(panel.px(value), panel.bottom + 14.0, f"{value - x:.4g}", "tick")
+        panel.text(middle, panel.bottom + 32.0, less(names[j], x))
     if j == 0 and i > 0:
-        for value in _few(panel.y):
-            panel.text(panel.left - 5.0, panel.py(value) + 3.5, f"{value:.4g}", "tick", "end")
+        for value in _few(panel.y, y):
+            panel.text(panel.left - 5.0, panel.py(value) + 3.5, f"{value - y:.4g}", "tick", "end")
 
 
-def _few(ends: tuple[float, float], width: float = 0.0) -> list[float]:
-    """Up to three round values inside an interval, as many as there is room for if each digit needs some width."""
+def _few(ends: tuple[float, float], offset: float, width: float = 0.0) -> list[float]:
+    """Two to four round values inside an interval, as many as there is room for if each digit needs some width."""
     low, high = ends
-    inner = (low + 0.08 * (high - low), high - 0.08 * (high - low))
-    tried = [ticks(*inner, most) for most in (3, 2, 1)]
-    fitting = [found for found in tried if found and sum(width * (1 + len(f"{v:.4g}")) for v in found) <= CELL - 6.0]
-    return fitting[0] if fitting else tried[-1][:1]
+    inner = (low + 0.06 * (high - low), high - 0.06 * (high - low))
+    tried = [found for most in (4, 3, 2, 1) if 0 < len(found := ticks(*inner, most)) <= 4]
+    fitting = [found for found in tried if sum(width * (1 + len(f"{v - offset:.4g}")) for v in found) <= CELL]
+    return max(fitting or tried[-1:], key=len, default=[])
 
 
 # -- searches ---------------------------------------------------------------------------------------------------------
