@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+import webbrowser
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from typer.testing import CliRunner, Result
 import wsabi
 from wsabi.cli.app import app
 from wsabi.cli.comparing import model_names
+from wsabi.cli.viewing import open_page
 
 ROOT = Path(__file__).resolve().parents[1]
 PNG = b"\x89PNG"
@@ -128,6 +130,17 @@ def test_watch_serves_the_page_until_ctrl_c(made: Path) -> None:
     assert "Ended: " in page
     assert process.returncode == 0
     assert errors == "Watching narrow.db. Ctrl-C ends this; the run is not touched.\n\nNo longer watching.\n"
+
+
+@pytest.mark.parametrize(("kind", "opens"), [("BackgroundBrowser", True), ("GenericBrowser", False)])
+def test_watch_opens_no_browser_in_the_terminal(monkeypatch: pytest.MonkeyPatch, kind: str, opens: bool) -> None:
+    """A browser without a window, such as lynx, would take the terminal over."""
+    found = getattr(webbrowser, kind)("browser")
+    opened = []
+    monkeypatch.setattr(found, "open", opened.append)
+    monkeypatch.setattr(webbrowser, "get", lambda: found)
+    open_page("http://127.0.0.1:1/")
+    assert opened == ["http://127.0.0.1:1/"] * opens
 
 
 # -- compare ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 import wsabi
 from wsabi.pages.live import LivePage
 from wsabi.pages.of_file import RunFile
-from wsabi.pages.serving import served
+from wsabi.pages.serving import _Server, served
 
 
 class Served:
@@ -109,3 +109,15 @@ def test_only_one_address_of_this_machine_is_served(site: Served) -> None:
 def test_a_port_in_use_is_an_error(site: Served) -> None:
     with pytest.raises(OSError, match="in use"), served(site.page, site.port or 0):
         pass
+
+
+def test_a_browser_that_goes_away_is_not_an_error(site: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    """It may close its side at any time; other faults are shown."""
+    for kind in (BrokenPipeError, KeyError):
+        try:
+            raise kind("gone")
+        except (BrokenPipeError, KeyError):
+            _Server.handle_error(object.__new__(_Server), None, ("127.0.0.1", 1))
+    err = capfd.readouterr().err
+    assert "KeyError" in err
+    assert "BrokenPipe" not in err

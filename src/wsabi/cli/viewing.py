@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 import webbrowser
-from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,9 +18,8 @@ from wsabi.pages.live import LivePage
 from wsabi.pages.of_file import RunFile
 from wsabi.pages.serving import served
 from wsabi.plots import MissingMatplotlib, require_matplotlib
-from wsabi.result import Result
 
-__all__ = ["check_format", "drawn", "register", "save_figure"]
+__all__ = ["check_format", "open_page", "register", "save_figure"]
 
 FORMATS = (".png", ".svg", ".pdf")
 DPI = 150  # dots per inch of a .png
@@ -79,7 +78,7 @@ def plot_command(
     written = 0
     for name, place in places.items():
         try:
-            figure = quietly(drawn(result, name, chosen))
+            figure = quietly(partial(getattr(result.plot, name), *([chosen] if name == "corner" else [])))
         except (ValueError, KeyError) as error:  # the run has nothing of the kind, or no such parameter
             sys.stderr.write(f"{name}: {error.args[0]}\n")
             continue
@@ -88,12 +87,6 @@ def plot_command(
         written += 1
     if not written:
         raise typer.Exit(FAILED)
-
-
-def drawn(result: Result, what: str, parameters: list[str] | None = None) -> Callable[[], Any]:
-    """What draws that picture of a result."""
-    method = getattr(result.plot, what)
-    return lambda: method(parameters) if what == "corner" else method()
 
 
 def _places(file: Path, out: Path | None, wanted: list[str], *, several: bool) -> dict[str, Path]:
@@ -166,7 +159,7 @@ def watch_command(
             sys.stdout.flush()
             sys.stderr.write(f"Watching {file}. Ctrl-C ends this; the run is not touched.\n")
             if browser:
-                _open(address)
+                open_page(address)
             while True:
                 quietly(page.refresh)
                 time.sleep(PAUSE)
@@ -176,8 +169,8 @@ def watch_command(
         fail(f"port {port} of this machine cannot be used: {error.strerror}. Give another --port.", FAILED)
 
 
-def _open(address: str) -> None:
-    """In a browser with a window; one that would take over the terminal is left alone."""
+def open_page(address: str) -> None:
+    """Open a page in a browser with a window; one that would take over the terminal is left alone."""
     try:
         found = webbrowser.get()
     except webbrowser.Error:
