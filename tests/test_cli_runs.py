@@ -189,6 +189,7 @@ def test_ctrl_c_once_finishes_what_is_under_way_and_twice_stops_at_once(folder: 
     assert "finishing what is under way" in err
     assert "Go on: wsabi resume run.db" in err
     assert "interrupted" in out
+    assert "run.db: ended: interrupted; go on: wsabi resume run.db" in run("show", "run.db").stdout
     evaluations = read("run.db").ledger.evaluations
     assert all(one.log_l is not None for one in evaluations)
     process = subprocess.Popen(

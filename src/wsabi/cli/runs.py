@@ -282,14 +282,16 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
                     sys.stderr.write(f"{path}: going on after {integrator.n_evals} evaluations\n")
                 chosen = RunOptions(callback=each, **options).for_model(model, adaptive=integrator.is_adaptive)
                 result = quietly(lambda: run(integrator, model.log_likelihood, chosen, n_before=0))
+                if result.reason == "callback":  # by `each`, at Ctrl-C
+                    result = replace(result, reason="interrupted")
+                    integrator.journal.set("end", {**integrator.journal.get("end"), "reason": "interrupted"})
         except KeyboardInterrupt:
             fail(f"stopped before there was anything to show. Go on: wsabi resume {path}", INTERRUPTED)
         except (LikelihoodError, WorkersLost, JournalError, NumericalError, ValueError, TypeError) as error:
             notes = " Go on: wsabi resume {path}" if isinstance(error, LikelihoodError | WorkersLost) else ""
             fail(f"{error}{notes.format(path=path)}", FAILED)
-    stopped = result.reason in ("callback", "interrupted")
-    sys.stdout.write(f"{replace(result, reason='interrupted') if stopped else result}\n")
-    if stopped:
+    sys.stdout.write(f"{result}\n")
+    if result.reason == "interrupted":
         fail(f"stopped by Ctrl-C after {result.n_evals} evaluations. Go on: wsabi resume {path}", INTERRUPTED)
     if not quiet:
         sys.stderr.write(f"journal: {path}\n")
@@ -298,7 +300,7 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
 def _facts(path: Path, record: Record, result: wsabi.Result | None, error: str) -> dict[str, Any]:
     """What ``show`` tells, as data."""
     state = RunState.of(record, holder(path))
-    goes_on = f"; go on: wsabi resume {path}" if state.kind in ("failed", "stopped") else ""
+    goes_on = f"; go on: wsabi resume {path}" if state.is_cut_short else ""
     facts: dict[str, Any] = {
         "state": f"{path}: {state.words}{goes_on}", "running": state.kind == "running", "ended": state.kind == "ended",
         "n_evals": state.n_evals, "n_failed": state.n_failed, "likelihood": record.run.get("likelihood"),

@@ -15,7 +15,7 @@ __all__ = ["LivePage"]
 
 REST = 3.0  # times as long as a piece of work took is waited before the next: a quarter of one core at most
 SCRIPT = """
-const patience = 4, focusable = 'a[href], [tabindex], summary';
+const slowest = 10, focusable = 'a[href], [tabindex], summary';
 let misses = 0;
 const nameOf = e => e.id || e.getAttribute('href') || e.getAttribute('aria-label') || e.parentElement.id;
 function replace(name, part) {
@@ -39,12 +39,12 @@ async function update() {
     misses = 0;
   } catch { misses += 1; }
   document.getElementById('lost').hidden = misses < 2;
-  if (misses < patience) setTimeout(update, pause * (1 + misses));
+  setTimeout(update, pause * Math.min(1 + misses, slowest));
 }
 setTimeout(update, pause);
 """
 LOST = (
-    '<p id="lost" role="alert" hidden>This page is no longer updated: wsabi watch has ended, or cannot be reached. '
+    '<p id="lost" role="alert" hidden>This page is not updated now: wsabi watch has ended, or cannot be reached. '
     "It shows what was known last.</p>"
 )
 

@@ -25,7 +25,6 @@ from wsabi.runs.state import RunState
 __all__ = ["RunFile"]
 
 MOST_REASONS = 12  # of failed evaluations that are listed
-GOES_ON = ("failed", "stopped")  # states from which `wsabi resume` goes on
 
 
 class RunFile:
@@ -103,7 +102,7 @@ class RunFile:
         if self.record is None or state is None:
             return f'<div class="state"><p class="counts">{escape(str(self.path))}, as of {read_at}</p></div>'
         sentence = f"{state.words[:1].upper()}{state.words[1:]}."
-        how = f" It goes on with <code>wsabi resume {escape(str(self.path))}</code>." if state.kind in GOES_ON else ""
+        how = f" It goes on with <code>wsabi resume {escape(str(self.path))}</code>." if state.is_cut_short else ""
         budget = _budget(self.record)
         bar = ""
         if state.kind == "running" and budget is not None:

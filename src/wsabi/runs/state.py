@@ -42,6 +42,11 @@ class RunState:
     best: float
     failures: tuple[str, ...] = ()
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the run ended before it was done, so that one would go on with it."""
+        return self.kind in ("failed", "stopped") or self.words == f"ended: {REASONS['interrupted']}"
+
     @classmethod
     def of(cls, record: Record, held_by: str | None) -> RunState:
         """Of what a file holds, and who is writing to it (:func:`wsabi.runs.lock.holder`)."""
