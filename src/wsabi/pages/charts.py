@@ -10,7 +10,7 @@ import numpy as np
 from wsabi._core.types import Array
 from wsabi.pages.svg import Panel, number, svg, ticks
 from wsabi.plots.corner import MOST, highest_density_levels, joint_density, limits_of
-from wsabi.plots.course import WASHED, Course
+from wsabi.plots.course import Course, Stretch
 from wsabi.plots.searches import SearchPath, search_paths
 from wsabi.plots.style import OUTCOMES, PURPOSES, less, offset_of
 from wsabi.posterior.posterior import Posterior
@@ -33,32 +33,38 @@ def convergence_charts(result: Result) -> list[str]:
         course = Course.of(result)
     except ValueError:
         return []
-    evals = np.arange(len(course.purposes) + 1, dtype=np.float64)
-    seconds = np.concatenate([[0.0], course.told_at])
+    evals = [(one, (one.first, one.last)) for one in course.stretches]
+    seconds = [(one, (one.begun, one.ended)) for one in course.stretches]
     return [
-        _course(course, course.n_evals, evals, "evaluations"),
+        _course(course, course.n_evals, evals, "evaluations", logarithmic=course.is_logarithmic),
         _course(course, course.seconds, seconds, "seconds"),
     ]
 
 
-def _course(course: Course, x: Array, edges: Array, unit: str) -> str:
-    last = max(float(x[-1]), float(edges[-1]))
+def _course(
+    course: Course, x: Array, spans: Sequence[tuple[Stretch, tuple[float, float]]], unit: str, *,
+    logarithmic: bool = False,
+) -> str:  # fmt: skip
     begin = int(np.argmax((course.log_z >= course.low) & (course.log_z <= course.high)))  # what is before is far off
     x, n_evals, log_z, std = (values[begin:] for values in (x, course.n_evals, course.log_z, course.std))
+    last = max(float(x[-1]), *(span[1] for _, span in spans[-1:]), 1e-300)
+    if logarithmic:
+        x, last = np.log10(x), math.log10(last)
+        spans = [(one, (math.log10(max(span[0], 1)), math.log10(span[1]))) for one, span in spans]
     panel = Panel(*SIZE, (0.0, last), (course.low, course.high), pad=(62.0, 12.0, 24.0, 38.0))
     strip = course.low + 0.05 * (course.high - course.low)
-    for purpose, first, end in course.stretches():
-        if end - first >= WASHED * len(course.purposes):
-            panel.box(edges[first], edges[end], course.low, course.high, f"wash {purpose}")
+    for one, span in spans:
+        if course.is_long(one):
+            panel.box(*span, course.low, course.high, f"wash {one.purpose}")
     for width, css in ((2.0, "band2"), (1.0, "band1")):
         panel.band(x, log_z - width * std, log_z + width * std, css)
-    for purpose, first, end in course.stretches():
-        title = f"evaluations {first + 1} to {end}: {PURPOSES[purpose][0]}"
-        panel.box(edges[first], edges[end], course.low, strip, purpose, title)
+    for one, span in spans:
+        title = f"evaluations {one.first + 1} to {one.last}: {PURPOSES[one.purpose][0]}"
+        panel.box(*span, course.low, strip, one.purpose, title)
     panel.line(x, log_z, "line")
     for at, n, value, error in zip(x, n_evals, log_z, std, strict=True):
         panel.dot(float(at), float(value), "point", f"{n:.0f} evaluations: log Z = {value:.6g} ± {error:.2g}", 3.2)
-    panel.axes(unit, "log Z (nats)", counted=unit == "evaluations")
+    panel.axes(unit, "log Z (nats)", counted=unit == "evaluations", powers=logarithmic)
     return svg(*SIZE, panel.parts, f"log Z and its error bar over {unit}")
 
 

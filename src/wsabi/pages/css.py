@@ -4,9 +4,9 @@ __all__ = ["CSS"]
 
 CSS = """
 :root{--bg:#fff;--fg:#1b1f24;--dim:#57606a;--line:#d0d7de;--blue:#0072B2;--sky:#56B4E9;--green:#009E73;--amber:#E69F00;
---pink:#CC79A7;--grey:#7d858d;--bad:#b3480a;--badbg:#fdf0e6;--openbg:#eaf2f8;--good:#00664a;--goodbg:#e8f6f1}
+--pink:#CC79A7;--grey:#7d858d;--brown:#5b4a3f;--bad:#b3480a;--badbg:#fdf0e6;--openbg:#eaf2f8;--good:#00664a;--goodbg:#e8f6f1}
 @media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e9ec;--dim:#a3abb3;--line:#3a424a;--blue:#56B4E9;
---sky:#2f86bd;--green:#2cc295;--amber:#E69F00;--pink:#d98fb8;--grey:#98a1a9;--bad:#ff9d5c;--badbg:#3a2413;--openbg:#1c2a36;
+--sky:#2f86bd;--green:#2cc295;--amber:#E69F00;--pink:#d98fb8;--grey:#98a1a9;--brown:#b39a86;--bad:#ff9d5c;--badbg:#3a2413;--openbg:#1c2a36;
 --good:#5fd6b1;--goodbg:#12332a}}
 *{box-sizing:border-box}html{scroll-behavior:smooth}body{overflow-wrap:break-word}
 .state,.verdict,li,summary{overflow-wrap:anywhere}pre.scroll{overflow-wrap:normal}
@@ -42,6 +42,7 @@ text{fill:var(--fg);font:12px system-ui,sans-serif}.tick{fill:var(--dim);font-si
 td>svg polygon{fill:var(--blue)}td>svg polyline{stroke:var(--blue)}
 .band1,.band2{fill:var(--blue);opacity:.25;stroke:none}.band2{opacity:.13}.point{fill:var(--blue)}
 .search{fill:var(--sky)}.image{fill:var(--pink)}.refine{fill:var(--green)}.check{fill:var(--amber)}.told{fill:var(--grey)}
+.bulk{fill:var(--brown)}
 .wash{opacity:.12}.outer{fill:var(--blue);opacity:.22}.inner{fill:var(--blue);opacity:.6}
 .contour{stroke:var(--blue);stroke-width:.9}.target{fill:transparent}.target:hover{stroke:var(--amber)}
 .faint{fill:var(--grey);opacity:.35}.path{stroke-width:1.4;fill:none}

@@ -103,11 +103,11 @@ class RunFile:
             return f'<div class="state"><p class="counts">{escape(str(self.path))}, as of {read_at}</p></div>'
         sentence = f"{state.words[:1].upper()}{state.words[1:]}."
         how = f" It goes on with <code>wsabi resume {escape(str(self.path))}</code>." if state.is_cut_short else ""
-        budget = _budget(self.record)
+        budget = _budget(self.record, state)
         bar = ""
         if state.kind == "running" and budget is not None:
             done = state.n_evals + state.n_failed
-            bar = f'<progress max="{budget}" value="{min(done, budget)}" aria-label="evaluations made"></progress>'
+            bar = f'<progress max="{budget}" value="{done}" aria-label="evaluations made"></progress>'
         return (
             f'<div class="state {state.kind}"><p role="status">{escape(sentence)}{how}</p>{bar}'
             f'<p class="counts">{escape(_counts(state, budget))}; as of {read_at}</p></div>'
@@ -123,7 +123,7 @@ class RunFile:
             ("state", state.words),
             ("begun", begun),
             ("likelihood", str(run.get("likelihood") or "")),
-            ("evaluations", _counts(state, _budget(record))),
+            ("evaluations", _counts(state, _budget(record, state))),
             ("run with", versions_text(run.get("versions") or {})),
             ("seed", " ".join(map(str, record.ledger.origin.entropy))),
         ]  # fmt: skip
@@ -156,10 +156,11 @@ def _counts(state: RunState, budget: int | None) -> str:
     return ", ".join(words)
 
 
-def _budget(record: Record) -> int | None:
-    """Evaluations that the run may reach; None where it was not told, or only its time is limited."""
+def _budget(record: Record, state: RunState) -> int | None:
+    """Evaluations that the run may reach; None where it was not told, only its time is limited, or bulk goes beyond."""
     planned = [event.budget for event in record.ledger.events if isinstance(event, Planned)]
-    return planned[-1] if planned and planned[-1] < UNLIMITED else None
+    least = max(state.n_evals + state.n_failed, 1)
+    return planned[-1] if planned and least <= planned[-1] < UNLIMITED else None
 
 
 def _failures(state: RunState) -> str:

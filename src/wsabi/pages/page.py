@@ -15,6 +15,7 @@ from wsabi.pages.charts import check_charts, convergence_charts, corner_chart, s
 from wsabi.pages.document import Content, Mood, Section, document, remarks, scrolled, table
 from wsabi.pages.notebook import parameter_table, result_rows
 from wsabi.plots.corner import MOST
+from wsabi.plots.course import stretches_of
 from wsabi.plots.style import OUTCOMES, PURPOSES
 from wsabi.result import Result
 
@@ -101,7 +102,8 @@ def _convergence(result: Result) -> str:
     charts = convergence_charts(result)
     if not charts:
         return "<p>This result has no history.</p>"
-    entries = [(purpose, label) for purpose, (label, _) in PURPOSES.items()] if result.ledger is not None else []
+    met = {one.purpose for one in stretches_of(result)}
+    entries = [(purpose, label) for purpose, (label, _) in PURPOSES.items() if purpose in met]
     words = "log Z with one and two standard deviations. The strip below says what the evaluations were for."
     return f"<p>{words}</p>{_legend(entries)}{_grid(charts)}"
 

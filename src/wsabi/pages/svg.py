@@ -175,9 +175,17 @@ class Panel:
         self.add(f'<text class="{css}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(words)}</text>')
 
     def axes(
-        self, x_label: str = "", y_label: str = "", title: str = "", *, most: int = 5, counted: bool = False
-    ) -> None:
-        """Lines, ticks and labels; where things are ``counted`` along x, there are ticks at whole numbers only."""
+        self, x_label: str = "", y_label: str = "", title: str = "", *, most: int = 5, counted: bool = False,
+        powers: bool = False,
+    ) -> None:  # fmt: skip
+        """Lines, ticks and labels.
+
+        Parameters
+        ----------
+        most : about how many ticks.
+        counted : whether things are counted along x, so that there are ticks at whole numbers only.
+        powers : whether x is the logarithm to base ten of what the ticks say.
+        """
         self.add(
             f'<path class="axis" fill="none" d="M{number(self.left)},{number(self.top)}V{number(self.bottom)}'
             f'H{number(self.right)}"/>'
@@ -185,7 +193,7 @@ class Panel:
         for value in ticks(*self.x, most):
             if counted and value != round(value):
                 continue
-            self.text(self.px(value), self.bottom + 13, f"{value:.5g}", "tick")
+            self.text(self.px(value), self.bottom + 13, f"{10.0**value if powers else value:.5g}", "tick")
         for value in ticks(*self.y, most):
             self.text(self.left - 5, self.py(value) + 3.5, f"{value:.7g}", "tick", "end")
         if x_label:

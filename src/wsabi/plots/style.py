@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "AMBER", "BLUE", "COLOURS", "GREEN", "GREY", "LABELS", "LINES", "ORANGE", "OUTCOMES", "PINK", "PURPOSES", "SKY",
-    "TRUTH", "MissingMatplotlib", "few_ticks", "house_style", "less", "new_figure", "offset_of", "on_axes",
-    "purpose_of", "require_matplotlib", "save",
+    "AMBER", "BLUE", "BROWN", "COLOURS", "GREEN", "GREY", "LABELS", "LINES", "ORANGE", "OUTCOMES", "PINK", "PURPOSES",
+    "SKY", "TRUTH", "MissingMatplotlib", "few_ticks", "house_style", "less", "new_figure", "offset_of", "on_axes",
+    "purpose_of", "require_matplotlib", "save", "take_off",
 ]  # fmt: skip
 
 # The palette of Okabe and Ito (2008), which keeps its hues apart for the colour-blind. Methods never shown in one
@@ -121,14 +121,15 @@ def save(figure: Figure, path: Path, *, dpi: int = 150) -> list[Path]:
 
 # -- pictures of one result -------------------------------------------------------------------------------------------
 
-BLUE, ORANGE, GREEN, SKY, PINK, AMBER, GREY = (
-    "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#8C8C8C",
+BLUE, ORANGE, GREEN, SKY, PINK, AMBER, GREY, BROWN = (
+    "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#8C8C8C", "#5B4A3F",
 )  # fmt: skip
 PURPOSES: dict[str, tuple[str, str]] = {  # what an evaluation was for -> label and colour
     "search": ("search", SKY),
     "image": ("symmetry", PINK),
     "refine": ("refine", GREEN),
     "check": ("check", AMBER),
+    "bulk": ("bulk", BROWN),
     "told": ("told by you", GREY),
 }
 OUTCOMES: dict[str, tuple[str, str, str]] = {  # of a search -> colour, marker and label
