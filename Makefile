@@ -26,10 +26,10 @@ demo: $(VENV)/.stamp-cli  ## the evidence of a small classification problem, liv
 test: lint types  ## lint, types, tests with coverage, doctests, examples
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term -rs
 
-test-browser: $(VENV)/.stamp-test  ## the report page in headless Chromium (Debian: apt-get install chromium)
+test-browser: $(VENV)/.stamp-test  ## the pages in headless Chromium (Debian: apt-get install chromium)
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
 	  echo "no Chromium found; on Debian: apt-get install chromium" >&2; exit 1
-	$(BIN)/python -m pytest -m browser tests/pages
+	$(BIN)/python -m pytest -m browser tests/pages -rs
 
 test-kernels: $(VENV)/.stamp-test  ## the tests under each OpenBLAS kernel of KERNELS that this CPU can run
 	.ci/kernels "$(KERNELS)" $(BIN)/python -m pytest -n $(JOBS) $(TESTS)

@@ -14,6 +14,8 @@ import pytest
 from benchmarks.gmm_runs import WrongAnswer, WsabiRun, monte_carlo_errors, run_wsabi
 from benchmarks.measuring import Reference, Row
 from benchmarks.shapes import Shape
+from benchmarks.study_models import Run as ModelRun
+from benchmarks.study_models import moments_of, reference_quantiles
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = sorted(path.stem for path in (ROOT / "benchmarks").glob("bench_*.py"))
@@ -85,3 +87,31 @@ def test_random_shapes_have_the_evidence_that_they_claim():
         values = [[shape(np.array([a, b])) for a in side] for b in side]
         log_z = np.log(np.exp(values).sum() * step**2) - 2.0 * np.log(20.0)
         assert log_z == pytest.approx(shape.log_z, abs=1e-3)
+
+
+def test_a_posterior_is_out_of_bounds_by_its_mean_its_sd_or_a_quantile():
+    fine = {"mean_error": 0.09, "sd_ratio": 0.91, "quantile_error": 0.24}
+    worse = {"mean_error": 0.11, "sd_ratio": 1.12, "quantile_error": 0.26}
+    rest = dict.fromkeys(("error", "log_z_std", "log_z_se", "n_evals", "seconds"), 0.0)
+    known = {"model": "m", "seed": 0, "warnings": (), **rest}
+    assert not ModelRun(**known, **fine).is_out_of_bounds
+    for name, value in worse.items():
+        assert ModelRun(**known, **{**fine, name: value}).is_out_of_bounds
+    assert not ModelRun(**known, **{**fine, "quantile_error": np.nan}).is_out_of_bounds  # where none is known
+
+
+def test_moments_of_weighted_points():
+    """A uniform density by points that are three times as dense, and weigh a third, on its lower half."""
+    x = np.concatenate([(np.arange(3000) + 0.5) / 6000, 0.5 + (np.arange(1000) + 0.5) / 2000])
+    weights = np.concatenate([np.full(3000, 1 / 6000), np.full(1000, 1 / 2000)])
+    mean, sd, quantiles = moments_of(np.column_stack([x, 2.0 * x]), weights)
+    np.testing.assert_allclose(mean, [0.5, 1.0], atol=1e-9)
+    np.testing.assert_allclose(sd, np.sqrt([1 / 12, 4 / 12]), atol=1e-6)
+    np.testing.assert_allclose(quantiles, [[0.01, 0.02], [0.99, 1.98]], atol=1e-3)
+
+
+def test_every_model_that_is_sampled_has_its_quantiles_in_order():
+    entries = reference_quantiles()
+    assert len(entries) == 9
+    for quantiles in entries.values():
+        assert np.all(quantiles[0] < quantiles[1])

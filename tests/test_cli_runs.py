@@ -189,6 +189,7 @@ def test_ctrl_c_once_finishes_what_is_under_way_and_twice_stops_at_once(folder: 
     assert "finishing what is under way" in err
     assert "Go on: wsabi resume run.db" in err
     assert "interrupted" in out
+    assert "run.db: ended: interrupted; go on: wsabi resume run.db" in run("show", "run.db").stdout
     evaluations = read("run.db").ledger.evaluations
     assert all(one.log_l is not None for one in evaluations)
     process = subprocess.Popen(
@@ -243,7 +244,7 @@ def test_a_journal_from_another_machine_runs_nothing_by_itself(folder: Path) -> 
         (["run", "model.py:log_likelihood", "--on-error", "ignore"], "on_error must be one of"),
         (["resume", "none.db"], "none.db cannot be read"),
         (["show", "model.py"], "neither a saved result nor a journal"),
-        (["export", "run.db", "draws.nc"], "written to a .csv or an .npz file"),
+        (["export", "run.db", "draws.txt"], "written to a .csv, .npz, .nc file"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: list[str], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from wsabi.result import Result
 from wsabi.runs.data import difference, is_complete, prior_data, prior_from, settings_from
 from wsabi.runs.journal import Record
 from wsabi.runs.saved import read_any
+from wsabi.settings import Settings
 
 __all__ = ["Follower"]
 
@@ -41,7 +43,7 @@ class Follower:
         self._seen = self._signature()
         self.record = read_any(path)
         run = self.record.run
-        self._integrator = Integrator(_prior(path, run["prior"], prior), settings=settings_from(run["settings"]))
+        self._integrator = Integrator(_prior(path, run["prior"], prior), settings=_settings(path, run))
         self._n_replayed = 0
         self._is_retold = False
 
@@ -120,9 +122,23 @@ def _prior(path: str | os.PathLike[str], stored: Any, given: Any) -> Any:
                 f"{path} holds a run whose prior contains functions ({stored['type']}), which no file can hold: pass "
                 f"the same prior again, wsabi.load({str(path)!r}, prior=...)."
             )
-        return prior_from(stored)
+        try:
+            return prior_from(stored)
+        except (ValueError, TypeError, KeyError) as error:
+            raise JournalError(f"{path} holds a prior that this version of wsabi cannot read: {error}.") from error
     prior = as_prior(given.prior if isinstance(given, Model) else given)
     found = difference(stored, prior_data(prior), "prior")
     if found is not None:
         raise JournalError(f"{path} holds a run with another prior: {found}.")
     return prior
+
+
+def _settings(path: str | os.PathLike[str], run: Mapping[str, Any]) -> Settings:
+    """The settings of a file, which a later version of the package may have written."""
+    try:
+        return settings_from(run["settings"])
+    except (ValueError, TypeError, KeyError) as error:
+        made = run.get("versions", {}).get("wsabi", "of another version")
+        raise JournalError(
+            f"{path} holds settings that this version of wsabi cannot read: {error}. Read it with wsabi {made}."
+        ) from error

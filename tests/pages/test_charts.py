@@ -12,6 +12,7 @@ from scipy import stats
 
 import wsabi
 from wsabi.pages.charts import check_charts, contour, convergence_charts, corner_chart, search_charts
+from wsabi.pages.svg import Panel
 from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 
@@ -66,3 +67,21 @@ def test_what_a_result_lacks_is_left_out(result: wsabi.Result) -> None:
     posterior = dataclasses.replace(result.posterior, diagnostics=None)
     other = dataclasses.replace(result, ledger=None, history=(), posterior=posterior)
     assert convergence_charts(other) == search_charts(other) == check_charts(other) == []
+
+
+def test_ticks_of_values_far_from_zero_have_an_offset_taken_off(result: wsabi.Result) -> None:
+    """Were they written in full, the ticks of 100,000 ± 1 would all read 1e+05."""
+    points = np.random.default_rng(0).normal((0.0, 1e5), 1.0, size=(200, 2))
+    chart = corner_chart(Posterior(WeightedSamples(points, np.full(200, 1 / 200), ("a", "temperature"))))
+    texts = ["".join(one.itertext()) for one in ElementTree.fromstring(chart).iter() if one.get("class") == "tick"]
+    assert len(texts) >= 6
+    assert all(abs(float(text)) <= 5.0 for text in texts)
+    assert len(set(texts)) >= 3
+    assert chart.count("temperature − 100000") == 2  # above its panel, and below
+
+
+def test_things_that_are_counted_have_no_half_ticks() -> None:
+    panel = Panel(420.0, 270.0, (0.3, 2.7), (0.0, 1.0))
+    panel.axes("search", counted=True)
+    ticks = [part for part in panel.parts if 'text-anchor="middle"' in part and "tick" in part]
+    assert [part.split(">")[1].split("<")[0] for part in ticks] == ["1", "2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -18,10 +19,13 @@ from scipy import stats
 
 import wsabi
 from wsabi import plots
+from wsabi.ledger import BatchTold
+from wsabi.pages.charts import convergence_charts
 from wsabi.plots.check import tail_line
-from wsabi.plots.corner import highest_density_levels
+from wsabi.plots.corner import draw_corner, highest_density_levels
 from wsabi.plots.course import Course
 from wsabi.plots.searches import search_paths
+from wsabi.plots.style import less, offset_of
 from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.weighted import WeightedSamples
 
@@ -110,14 +114,17 @@ def test_levels_hold_their_share() -> None:
 
 def test_convergence_shows_history_purposes_truth_and_budget(result: wsabi.Result) -> None:
     course = Course.of(result)
-    assert len(course.purposes) == result.n_evals
-    assert {"search", "check"} <= set(course.purposes)
+    assert {"search", "check"} <= {one.purpose for one in course.stretches}
     assert course.low < result.log_z < course.high
-    assert sum(last - first for _, first, last in course.stretches()) == result.n_evals
-    assert np.all(np.diff(course.told_at) >= 0.0)
+    assert sum(one.last - one.first for one in course.stretches) == course.n_known == result.n_evals
+    for one, following in itertools.pairwise(course.stretches):
+        assert (one.last, one.ended) == (following.first, following.begun)
+        assert one.purpose != following.purpose
+        assert one.begun <= one.ended
+    assert not course.is_logarithmic
     figure = result.plot.convergence(truth=result.log_z + 3.0)
     assert figure.axes[0].get_ylim()[1] > result.log_z + 3.0
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    labels = [text.get_text() for half in figure.subfigs for legend in half.legends for text in legend.get_texts()]
     assert {"search", "check", "log Z", "truth"} <= set(labels)
     parts = result.error_budget.parts.values()
     assert len(figure.axes[2].patches) == sum(nats > 1e-3 * result.log_z_std for nats in parts)
@@ -187,3 +194,37 @@ def test_asking_for_pictures_does_not_load_matplotlib() -> None:
 
 def test_names_of_the_pictures_are_listed(result: wsabi.Result) -> None:
     assert all(method in repr(result.plot) for method in METHODS)
+
+
+def test_an_offset_is_taken_off_ticks_that_would_all_look_alike() -> None:
+    assert offset_of(99_997.0, 100_004.0) == 100_000.0
+    assert offset_of(-2e-9 - 1.0, 2e-9 - 1.0) == -1.0
+    assert offset_of(-4.0, 5.0) == offset_of(0.0, 1e-300) == offset_of(3.0, 3.0) == 0.0
+    assert less("a", 0.0) == "a"
+    assert less("a", -1.0) == "a + 1"
+    points = np.random.default_rng(0).normal((0.0, 1e5), 1.0, size=(200, 2))
+    figure = draw_corner(Posterior(WeightedSamples(points, np.full(200, 1 / 200), ("a", "b"))), None, None, None)
+    figure.canvas.draw()
+    last = figure.axes[-1]
+    assert last.get_xlabel() == "b − 100000"
+    assert {abs(float(text.get_text().replace("−", "-"))) <= 5.0 for text in last.get_xticklabels()} == {True}
+
+
+def test_bulk_points_are_one_stretch_on_a_logarithmic_axis() -> None:
+    prior, x = wsabi.Gaussian([0.0]), np.linspace(-1.0, 1.0, 10)
+    run = wsabi.integrate(
+        lambda x: -0.5 * float(x @ x), prior, budget=10, rng=0, settings=wsabi.Settings(measure="prior")
+    )
+    assert run.ledger is not None
+    bulk = BatchTold(0, x[:, None], np.where(x > 0.0, 0.0, -np.inf), 9.0)
+    failed = BatchTold(10, x[:, None], np.full(10, np.nan), 9.5)
+    events = (*run.ledger.events, *(bulk,) * 5, failed)
+    run = dataclasses.replace(run, ledger=dataclasses.replace(run.ledger, events=events))
+    course = Course.of(run)
+    assert course.stretches[-1][:3] == ("bulk", 10, 60)
+    assert course.stretches[-1].ended == 9.5
+    assert course.is_logarithmic
+    by_evals = run.plot.convergence().axes[0]
+    assert by_evals.get_xscale() == "log"
+    assert "bulk" in by_evals.get_legend_handles_labels()[1]
+    assert "evaluations 11 to 60: bulk" in convergence_charts(run)[0]

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import wsabi
 from wsabi import problems as suite
 from wsabi import reproduce as paper
-from wsabi.cli import runs
+from wsabi.cli import comparing, runs, viewing
 from wsabi.cli.demo import run_demo
 from wsabi.cli.endings import FAILED, INTERRUPTED, USAGE, fail
 from wsabi.plots import MissingMatplotlib
@@ -27,6 +27,8 @@ app = typer.Typer(
 )
 
 runs.register(app)
+viewing.register(app)
+comparing.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import socket
 import sys
@@ -17,8 +16,21 @@ import numpy as np
 import typer
 
 import wsabi
-from wsabi.cli.endings import FAILED, INTERRUPTED, USAGE, fail, quietly, record_of
-from wsabi.cli.problem import ProblemError, model_of, prior_of
+from wsabi.cli.draws import WRITERS
+from wsabi.cli.endings import (
+    FAILED,
+    INTERRUPTED,
+    USAGE,
+    File,
+    Prior,
+    fail,
+    finite,
+    prior_from,
+    quietly,
+    record_of,
+    result_of,
+)
+from wsabi.cli.problem import ProblemError, model_of
 from wsabi.errors import JournalError, LikelihoodError, NumericalError, WorkersLost
 from wsabi.run import Progress, RunOptions, run
 from wsabi.runs.display import Display
@@ -39,7 +51,7 @@ Command = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
-Prior = Annotated[
+RunPrior = Annotated[
     str | None,
     typer.Option(help="prior.toml or model.py:prior; by default the prior of the model file.", show_default=False),
 ]
@@ -60,7 +72,7 @@ def register(app: typer.Typer) -> None:
     )(run_command)
     app.command("resume", epilog="Example: wsabi resume run.db --budget 1000")(resume_command)
     app.command("show", epilog="Examples: wsabi show run.db · wsabi show run.db --json | jq .log_z")(show_command)
-    app.command("export", epilog="Examples: wsabi export run.db draws.csv · wsabi export run.db draws.npz -n 5000")(
+    app.command("export", epilog="Examples: wsabi export run.db draws.csv · wsabi export run.db draws.nc -n 4000")(
         export_command
     )
     app.command("init", epilog="Example: wsabi init && wsabi run model.py:log_likelihood --prior prior.toml")(
@@ -71,7 +83,7 @@ def register(app: typer.Typer) -> None:
 def run_command(
     target: Target = None,
     command: Command = None,
-    prior: Prior = None,
+    prior: RunPrior = None,
     budget: Budget = None,
     tol: Tol = None,
     max_seconds: Annotated[float | None, typer.Option(help="Seconds for this session.", show_default=False)] = None,
@@ -111,7 +123,7 @@ def resume_command(
         str | None, typer.Option("--likelihood", help="Where the likelihood is now.", show_default=False)
     ] = None,
     command: Command = None,
-    prior: Prior = None,
+    prior: RunPrior = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Go on with a run where it stopped, with the likelihood and the options that it was begun with."""
@@ -137,16 +149,16 @@ def resume_command(
 
 
 def show_command(
-    journal: Annotated[Path, typer.Argument(help="A journal or a saved result.", show_default=False)],
+    journal: File,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for other programs.")] = False,
     prior: Prior = None,
 ) -> None:
     """Show the result so far, also while the run goes on; the likelihood is not called."""
     result, error = None, ""
-    record = record_of(journal)
+    record, given = record_of(journal), prior_from(prior)
     try:
-        result = quietly(lambda: wsabi.load(journal, prior=None if prior is None else prior_of(prior)))
-    except (JournalError, NumericalError, ProblemError) as fault:
+        result = quietly(lambda: wsabi.load(journal, prior=given))
+    except (JournalError, NumericalError) as fault:
         error = str(fault)
     facts = _facts(journal, record, result, error)
     if as_json:
@@ -159,25 +171,22 @@ def show_command(
 
 
 def export_command(
-    journal: Annotated[Path, typer.Argument(help="A journal or a saved result.", show_default=False)],
-    out: Annotated[Path, typer.Argument(help="draws.csv or draws.npz.", show_default=False)],
+    journal: File,
+    out: Annotated[Path, typer.Argument(help="draws.csv, draws.npz or draws.nc.", show_default=False)],
     n: Annotated[int, typer.Option("-n", min=1, help="Number of draws.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     prior: Prior = None,
 ) -> None:
     """Write draws from the posterior to a file."""
-    if out.suffix not in (".csv", ".npz"):
-        fail(f"draws are written to a .csv or an .npz file; got {out}.", USAGE)
+    if out.suffix not in WRITERS:
+        fail(f"draws are written to a {', '.join(WRITERS)} file; got {out}.", USAGE)
+    result = result_of(journal, prior_from(prior))
     try:
-        result = quietly(lambda: wsabi.load(journal, prior=None if prior is None else prior_of(prior)))
-    except (JournalError, NumericalError, ProblemError) as error:
-        fail(str(error), FAILED)
-    draws = result.posterior.sample(n, rng=seed)
-    if out.suffix == ".npz":
-        np.savez_compressed(out, draws=draws, names=np.array(result.names), log_z=result.log_z)
-    else:
-        lines = [",".join(result.names), *(",".join(map(repr, row.tolist())) for row in draws)]
-        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        WRITERS[out.suffix](result, out, n, seed)
+    except ImportError as error:
+        fail(f"{out.suffix} files need another package: {error}", FAILED)
+    except OSError as error:
+        fail(f"{out} cannot be written: {error.strerror or error}.", FAILED)
     sys.stderr.write(f"{n} draws of {len(result.names)} parameters in {out}\n")
 
 
@@ -273,14 +282,16 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
                     sys.stderr.write(f"{path}: going on after {integrator.n_evals} evaluations\n")
                 chosen = RunOptions(callback=each, **options).for_model(model, adaptive=integrator.is_adaptive)
                 result = quietly(lambda: run(integrator, model.log_likelihood, chosen, n_before=0))
+                if result.reason == "callback":  # by `each`, at Ctrl-C
+                    result = replace(result, reason="interrupted")
+                    integrator.journal.set("end", {**integrator.journal.get("end"), "reason": "interrupted"})
         except KeyboardInterrupt:
             fail(f"stopped before there was anything to show. Go on: wsabi resume {path}", INTERRUPTED)
         except (LikelihoodError, WorkersLost, JournalError, NumericalError, ValueError, TypeError) as error:
             notes = " Go on: wsabi resume {path}" if isinstance(error, LikelihoodError | WorkersLost) else ""
             fail(f"{error}{notes.format(path=path)}", FAILED)
-    stopped = result.reason in ("callback", "interrupted")
-    sys.stdout.write(f"{replace(result, reason='interrupted') if stopped else result}\n")
-    if stopped:
+    sys.stdout.write(f"{result}\n")
+    if result.reason == "interrupted":
         fail(f"stopped by Ctrl-C after {result.n_evals} evaluations. Go on: wsabi resume {path}", INTERRUPTED)
     if not quiet:
         sys.stderr.write(f"journal: {path}\n")
@@ -289,7 +300,7 @@ def _go(call: Mapping[str, Any], path: Path, *, quiet: bool) -> None:
 def _facts(path: Path, record: Record, result: wsabi.Result | None, error: str) -> dict[str, Any]:
     """What ``show`` tells, as data."""
     state = RunState.of(record, holder(path))
-    goes_on = f"; go on: wsabi resume {path}" if state.kind in ("failed", "stopped") else ""
+    goes_on = f"; go on: wsabi resume {path}" if state.is_cut_short else ""
     facts: dict[str, Any] = {
         "state": f"{path}: {state.words}{goes_on}", "running": state.kind == "running", "ended": state.kind == "ended",
         "n_evals": state.n_evals, "n_failed": state.n_failed, "likelihood": record.run.get("likelihood"),
@@ -299,19 +310,13 @@ def _facts(path: Path, record: Record, result: wsabi.Result | None, error: str) 
         return {**facts, "error": error}
     low, high = result.interval(0.95)
     mean, sd = result.posterior.mean, np.sqrt(np.diag(result.posterior.cov))
-    posterior = {
-        name: {"mean": _finite(m), "sd": _finite(s)} for name, m, s in zip(result.names, mean, sd, strict=True)
-    }
+    posterior = {name: {"mean": finite(m), "sd": finite(s)} for name, m, s in zip(result.names, mean, sd, strict=True)}
     return {
-        **facts, "log_z": _finite(result.log_z), "log_z_std": _finite(result.log_z_std),
-        "interval": [_finite(low), _finite(high)], "reason": result.reason, "converged": result.converged,
+        **facts, "log_z": finite(result.log_z), "log_z_std": finite(result.log_z_std),
+        "interval": [finite(low), finite(high)], "reason": result.reason, "converged": result.converged,
         "seconds": result.seconds, "warnings": list(result.warnings), "notes": list(result.notes),
         "posterior": posterior,
     }  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _stem(target: str | None, command: str | None) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.pages.svg import Panel, number, svg
+from wsabi.pages.svg import Panel, number, svg, ticks
 from wsabi.plots.corner import MOST, highest_density_levels, joint_density, limits_of
-from wsabi.plots.course import Course
+from wsabi.plots.course import Course, Stretch
 from wsabi.plots.searches import SearchPath, search_paths
-from wsabi.plots.style import OUTCOMES, PURPOSES
+from wsabi.plots.style import OUTCOMES, PURPOSES, less, offset_of
 from wsabi.posterior.posterior import Posterior
 from wsabi.result import Result
 
@@ -20,6 +20,7 @@ __all__ = ["check_charts", "contour", "convergence_charts", "corner_chart", "sea
 
 SIZE = (420.0, 270.0)  # of one picture, in pixels: readable on a phone as it is
 CELL = 118.0  # of one panel of a corner plot
+WIDTH_OF_DIGIT = 6.5  # pixels, of the font of ticks
 OUTCOME_CSS = {outcome: f"outcome{k}" for k, outcome in enumerate(OUTCOMES)}
 
 
@@ -32,30 +33,38 @@ def convergence_charts(result: Result) -> list[str]:
         course = Course.of(result)
     except ValueError:
         return []
-    evals = np.arange(len(course.purposes) + 1, dtype=np.float64)
-    seconds = np.concatenate([[0.0], course.told_at])
+    evals = [(one, (one.first, one.last)) for one in course.stretches]
+    seconds = [(one, (one.begun, one.ended)) for one in course.stretches]
     return [
-        _course(course, course.n_evals, evals, "evaluations"),
+        _course(course, course.n_evals, evals, "evaluations", logarithmic=course.is_logarithmic),
         _course(course, course.seconds, seconds, "seconds"),
     ]
 
 
-def _course(course: Course, x: Array, edges: Array, unit: str) -> str:
-    last = max(float(x[-1]), float(edges[-1]))
+def _course(
+    course: Course, x: Array, spans: Sequence[tuple[Stretch, tuple[float, float]]], unit: str, *,
+    logarithmic: bool = False,
+) -> str:  # fmt: skip
     begin = int(np.argmax((course.log_z >= course.low) & (course.log_z <= course.high)))  # what is before is far off
     x, n_evals, log_z, std = (values[begin:] for values in (x, course.n_evals, course.log_z, course.std))
+    last = max(float(x[-1]), *(span[1] for _, span in spans[-1:]), 1e-300)
+    if logarithmic:
+        x, last = np.log10(x), math.log10(last)
+        spans = [(one, (math.log10(max(span[0], 1)), math.log10(span[1]))) for one, span in spans]
     panel = Panel(*SIZE, (0.0, last), (course.low, course.high), pad=(62.0, 12.0, 24.0, 38.0))
     strip = course.low + 0.05 * (course.high - course.low)
-    for purpose, first, end in course.stretches():
-        title = f"evaluations {first + 1} to {end}: {PURPOSES[purpose][0]}"
-        panel.box(edges[first], edges[end], course.low, course.high, f"wash {purpose}")
-        panel.box(edges[first], edges[end], course.low, strip, purpose, title)
+    for one, span in spans:
+        if course.is_long(one):
+            panel.box(*span, course.low, course.high, f"wash {one.purpose}")
     for width, css in ((2.0, "band2"), (1.0, "band1")):
         panel.band(x, log_z - width * std, log_z + width * std, css)
+    for one, span in spans:
+        title = f"evaluations {one.first + 1} to {one.last}: {PURPOSES[one.purpose][0]}"
+        panel.box(*span, course.low, strip, one.purpose, title)
     panel.line(x, log_z, "line")
     for at, n, value, error in zip(x, n_evals, log_z, std, strict=True):
         panel.dot(float(at), float(value), "point", f"{n:.0f} evaluations: log Z = {value:.6g} ± {error:.2g}", 3.2)
-    panel.axes(unit, "log Z (nats)")
+    panel.axes(unit, "log Z (nats)", counted=unit == "evaluations", powers=logarithmic)
     return svg(*SIZE, panel.parts, f"log Z and its error bar over {unit}")
 
 
@@ -178,21 +187,25 @@ def _crossing(x: Array, row: Array, level: float, inner: int, outer: int) -> flo
 def _corner_labels(panel: Panel, names: Sequence[str], i: int, j: int, n: int) -> None:
     """Names above the diagonal, ticks at the left and below."""
     middle = 0.5 * (panel.left + panel.right)
+    x, y = offset_of(*panel.x), offset_of(*panel.y)
     if i == j:
-        panel.text(middle, panel.top - 8.0, names[i])
+        panel.text(middle, panel.top - 8.0, less(names[i], x))
     if i == n - 1:
-        for value in _two(panel.x):
-            panel.text(panel.px(value), panel.bottom + 14.0, f"{value:.3g}", "tick")
-        panel.text(middle, panel.bottom + 32.0, names[j])
+        for value in _few(panel.x, x, WIDTH_OF_DIGIT):
+            panel.text(panel.px(value), panel.bottom + 14.0, f"{value - x:.4g}", "tick")
+        panel.text(middle, panel.bottom + 32.0, less(names[j], x))
     if j == 0 and i > 0:
-        for value in _two(panel.y):
-            panel.text(panel.left - 5.0, panel.py(value) + 3.5, f"{value:.3g}", "tick", "end")
+        for value in _few(panel.y, y):
+            panel.text(panel.left - 5.0, panel.py(value) + 3.5, f"{value - y:.4g}", "tick", "end")
 
 
-def _two(ends: tuple[float, float]) -> list[float]:
-    """Two values inside an interval."""
+def _few(ends: tuple[float, float], offset: float, width: float = 0.0) -> list[float]:
+    """Two to four round values inside an interval, as many as there is room for if each digit needs some width."""
     low, high = ends
-    return [float(f"{low + share * (high - low):.2g}") for share in (0.22, 0.78)]
+    inner = (low + 0.06 * (high - low), high - 0.06 * (high - low))
+    tried = [found for most in (4, 3, 2, 1) if 0 < len(found := ticks(*inner, most)) <= 4]
+    fitting = [found for found in tried if sum(width * (1 + len(f"{v - offset:.4g}")) for v in found) <= CELL]
+    return max(fitting or tried[-1:], key=len, default=[])
 
 
 # -- searches ---------------------------------------------------------------------------------------------------------
@@ -229,7 +242,7 @@ def _searches(name: str, paths: Sequence[SearchPath], values: Sequence[Array], y
         panel.dot(x, float(own[0]), f"hollow {css}", f"search {path.number} started {start}: {own[0]:.4g}", 3.6)
         title = f"search {path.number}, {len(own)} evaluations, {label}: {own[path.best]:.4g}"
         panel.dot(x, float(own[path.best]), css, title, 4.4)
-    panel.axes("search", "", name)
+    panel.axes("search", "", name, counted=True)
     return svg(width, height, panel.parts, f"{name} where each search started and ended")
 
 
@@ -262,7 +275,7 @@ def check_charts(result: Result) -> list[str]:
         bars.box(k - 0.4, k + 0.4, 0.0, float(w), "check", f"check point {k} of {len(ordered)}: weight {w:.1%}")
     equal = np.full(2, 1.0 / len(ordered))
     bars.line(np.array(bars.x), equal, "dashed")
-    bars.axes("check point, heaviest first", "share of the estimate (dashed: all equal)")
+    bars.axes("check point, heaviest first", "share of the estimate (dashed: all equal)", counted=True)
     return [
         svg(*SIZE, panel.parts, "predicted against actual log likelihood at the check points"),
         svg(*SIZE, bars.parts, "weights of the check points"),

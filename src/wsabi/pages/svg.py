@@ -145,7 +145,8 @@ class Panel:
         self.add(f'<polyline class="{css}" fill="none" points="{points}"/>')
 
     def band(self, x: Array, low: Array, high: Array, css: str) -> None:
-        """The area between two curves."""
+        """The area between two curves, as far as it lies inside the panel."""
+        low, high = (np.clip(ends, *self.y) for ends in (low, high))
         there = [self.at(a, b) for a, b in zip(x, low, strict=True) if math.isfinite(b)]
         back = [self.at(a, b) for a, b in zip(x[::-1], high[::-1], strict=True) if math.isfinite(b)]
         self.add(f'<polygon class="{css}" points="{" ".join(there + back)}"/>')
@@ -173,14 +174,26 @@ class Panel:
         """Words at a pixel."""
         self.add(f'<text class="{css}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(words)}</text>')
 
-    def axes(self, x_label: str = "", y_label: str = "", title: str = "", *, most: int = 5) -> None:
-        """Lines, ticks and labels."""
+    def axes(
+        self, x_label: str = "", y_label: str = "", title: str = "", *, most: int = 5, counted: bool = False,
+        powers: bool = False,
+    ) -> None:  # fmt: skip
+        """Lines, ticks and labels.
+
+        Parameters
+        ----------
+        most : about how many ticks.
+        counted : whether things are counted along x, so that there are ticks at whole numbers only.
+        powers : whether x is the logarithm to base ten of what the ticks say.
+        """
         self.add(
             f'<path class="axis" fill="none" d="M{number(self.left)},{number(self.top)}V{number(self.bottom)}'
             f'H{number(self.right)}"/>'
         )
         for value in ticks(*self.x, most):
-            self.text(self.px(value), self.bottom + 13, f"{value:.5g}", "tick")
+            if counted and value != round(value):
+                continue
+            self.text(self.px(value), self.bottom + 13, f"{10.0**value if powers else value:.5g}", "tick")
         for value in ticks(*self.y, most):
             self.text(self.left - 5, self.py(value) + 3.5, f"{value:.7g}", "tick", "end")
         if x_label:

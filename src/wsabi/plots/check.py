@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_check", "tail_line"]
 
 DEPTH = 20.0  # nats below the best check point that are shown
+LIGHTEST = 1e-3  # of the heaviest weight: the tail is about the heavy ones
 RELIABLE = 0.7  # Pareto k below which a mean of weights can be relied on (Vehtari et al., 2024)
 
 
@@ -70,7 +71,7 @@ def _draw_weights(axis: Axes, check: CheckPoints) -> None:
     axis.bar(np.arange(1, len(ordered) + 1), ordered, width=0.8, color=AMBER)
     axis.axhline(1.0 / len(ordered), color=GREY, linewidth=1.0, dashes=(4.0, 2.0), label="all equal")
     size = 1.0 / float(np.square(ordered).sum())
-    axis.set_title(f"they count as {size:.1f}")
+    axis.set_title(f"their weights count as {size:.1f} equal ones")
     axis.set_xlabel("check point, heaviest first")
     axis.set_ylabel("share of the estimate")
     axis.legend(loc="upper right")
@@ -98,8 +99,8 @@ def _draw_tail(axis: Axes, check: CheckPoints, k: float) -> None:
 
     n = len(check.weights)
     ordered = np.sort(check.weights)[::-1]
-    positive = ordered > 1e-6 * ordered[0]
-    axis.plot(ordered[positive], (np.arange(1, n + 1) / n)[positive], "o", color=AMBER, markersize=4.0, label="weights")
+    shown = ordered > LIGHTEST * ordered[0]
+    axis.plot(ordered[shown], (np.arange(1, n + 1) / n)[shown], "o", color=AMBER, markersize=4.0, label="weights")
     if math.isfinite(k):
         axis.plot(*tail_line(check.weights, k), color=ORANGE, label="fitted tail")
         verdict = "reliable" if k <= RELIABLE else "too heavy"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.plots.style import BLUE, ORANGE, few_ticks, house_style, on_axes
+from wsabi.plots.style import BLUE, ORANGE, few_ticks, house_style, less, offset_of, on_axes, take_off
 from wsabi.posterior.named import columns_of
 from wsabi.posterior.posterior import Posterior
 from wsabi.posterior.summary import decimals
@@ -139,7 +139,7 @@ def _draw_marginal(
     if titled:
         places = decimals(float(posterior.std[d]))
         mean, sd = (f"{v:.3g}" if places is None else f"{v:.{places}f}" for v in (posterior.mean[d], posterior.std[d]))
-        axis.set_title(f"{posterior.names[d]}\n{mean} ± {sd}", fontsize=size)
+        axis.set_title(f"{posterior.names[d]}\n{mean.replace('-', '−')} ± {sd}", fontsize=size)
 
 
 def _draw_joint(axis: Axes, joint: Marginal2, x: tuple[float, float], y: tuple[float, float]) -> None:
@@ -158,15 +158,20 @@ def _label(
     """Ticks and names at the left and below only."""
     (i, j), (row, column) = at, columns
     few_ticks(axis, x=6 if n == 1 else 3, y=3)
+    x, y = offset_of(*axis.get_xlim()), 0.0 if i == j else offset_of(*axis.get_ylim())
+    for scale, offset in ((axis.xaxis, x), (axis.yaxis, y)):
+        if offset:
+            take_off(scale, offset)
+    between = "\n" if n > EXACT else " "  # of a label that would else be wider than its panel
     axis.tick_params(labelsize=size - 1.0, length=2.0, pad=1.5)
     axis.tick_params(axis="x", labelrotation=45.0 if n > 4 else 0.0)
     if i < n - 1:
         axis.tick_params(labelbottom=False)
     else:
-        axis.set_xlabel(names[column], fontsize=size, labelpad=2.0)
+        axis.set_xlabel(less(names[column], x, between), fontsize=size, labelpad=2.0)
     if i == j:
         axis.set_yticks([])
     elif j == 0:
-        axis.set_ylabel(names[row], fontsize=size, labelpad=2.0)
+        axis.set_ylabel(less(names[row], y, between), fontsize=size, labelpad=2.0)
     else:
         axis.tick_params(labelleft=False)

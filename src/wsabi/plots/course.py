@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.ledger import Told
+from wsabi.ledger import BatchTold, Ledger, Told
 from wsabi.plots.style import BLUE, ORANGE, PURPOSES, TRUTH, few_ticks, house_style, new_figure, on_axes, purpose_of
 from wsabi.result import PART_NAMES, Result
 
@@ -16,7 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Course", "draw_convergence"]
+__all__ = ["Course", "Stretch", "draw_convergence", "stretches_of"]
+
+MOSTLY = 0.75  # of all evaluations
+WASHED = 0.04  # of all evaluations: a stretch of one purpose that is shorter is shown in the strip only
+
+
+class Stretch(NamedTuple):
+    """Evaluations of one purpose in a row: the first of them and the one after the last, and the seconds they took."""
+
+    purpose: str
+    first: int
+    last: int
+    begun: float
+    ended: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +40,7 @@ class Course:
     Attributes
     ----------
     n_evals, seconds, log_z, std : (R,) records.
-    purposes : (N,) what each evaluation was for: "search", "refine", ...; empty where not known.
-    told_at : (N,) seconds at which each was told.
+    stretches : what evaluations were for, in order; empty where not known.
     low, high : limits of log Z that show its second half, and more of it where it fits.
     """
 
@@ -35,8 +48,7 @@ class Course:
     seconds: Array
     log_z: Array
     std: Array
-    purposes: tuple[str, ...]
-    told_at: Array
+    stretches: tuple[Stretch, ...]
     low: float
     high: float
 
@@ -47,7 +59,6 @@ class Course:
         table = np.array(rows, dtype=np.float64).reshape(-1, 4)
         if not len(table):
             raise ValueError("the result has no history with a finite log Z to draw.")
-        purposes, told_at = _evaluations(result)
         half = table[len(table) // 2 :]
         bars = np.concatenate([half[:, 2] - half[:, 3], half[:, 2] + half[:, 3], [] if truth is None else [truth]])
         low, high = np.quantile(bars[np.isfinite(bars)], [0.1, 0.9]) if np.isfinite(bars).any() else (-1.0, 1.0)
@@ -55,28 +66,47 @@ class Course:
         ends = [low, high, result.log_z - last, result.log_z + last, *([] if truth is None else [truth])]
         margin = 0.15 * (max(ends) - min(ends)) or 0.1
         n_evals, seconds, log_z, std = table.T
-        return cls(n_evals, seconds, log_z, std, purposes, told_at, min(ends) - margin, max(ends) + margin)
+        return cls(n_evals, seconds, log_z, std, stretches_of(result), min(ends) - margin, max(ends) + margin)
 
-    def stretches(self) -> list[tuple[str, int, int]]:
-        """Purposes with the first evaluation of each stretch of them and the one after its last."""
-        found: list[tuple[str, int, int]] = []
-        for n, purpose in enumerate(self.purposes):
-            if found and found[-1][0] == purpose:
-                found[-1] = (purpose, found[-1][1], n + 1)
-            else:
-                found.append((purpose, n, n + 1))
-        return found
+    @property
+    def n_known(self) -> int:
+        """Evaluations of which it is known what they were for."""
+        return self.stretches[-1].last if self.stretches else 0
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether most evaluations are bulk points, beside which all others could not be seen on a linear axis."""
+        bulk = sum(one.last - one.first for one in self.stretches if one.purpose == "bulk")
+        return bulk > MOSTLY * self.n_known
+
+    def is_long(self, one: Stretch) -> bool:
+        """Whether a stretch is long enough to be shown on the whole height of a plot."""
+        return one.last - one.first >= WASHED * self.n_known
 
 
-def _evaluations(result: Result) -> tuple[tuple[str, ...], Array]:
-    """What each evaluation was for and when it was told, in the order of their values; nothing without a ledger."""
-    if result.ledger is None:
-        return (), np.empty(0)
-    told = [one for one in result.ledger.evaluations if one.told is not None]
-    told.sort(key=lambda one: one.told or 0)
-    events = result.ledger.events
-    seconds = [event.seconds for one in told for event in [events[one.told or 0]] if isinstance(event, Told)]
-    return tuple(purpose_of(one.purpose) for one in told), np.array(seconds)
+def stretches_of(result: Result) -> tuple[Stretch, ...]:
+    """What the evaluations of a run were for, in the order of their values; nothing without a ledger."""
+    found: list[Stretch] = []
+    for purpose, count, seconds in () if result.ledger is None else _told(result.ledger):
+        begun = found[-1].ended if found else 0.0
+        if found and found[-1].purpose == purpose:
+            last = found.pop()
+            found.append(last._replace(last=last.last + count, ended=seconds))
+        else:
+            first = found[-1].last if found else 0
+            found.append(Stretch(purpose, first, first + count, begun, seconds))
+    return tuple(found)
+
+
+def _told(ledger: Ledger) -> Iterator[tuple[str, int, float]]:
+    """Purposes of evaluations that were told together, how many they were, and the seconds of the run at that time."""
+    purposes = {one.x.tobytes(): purpose_of(one.purpose) for one in ledger.evaluations}
+    for event in ledger.events:
+        if isinstance(event, Told):
+            for x in event.X:
+                yield purposes[x.tobytes()], 1, event.seconds
+        elif isinstance(event, BatchTold):
+            yield "bulk", int(np.isfinite(event.log_l).sum() + np.isneginf(event.log_l).sum()), event.seconds
 
 
 def draw_convergence(result: Result, truth: float | None, axes: Any) -> Figure:
@@ -88,37 +118,43 @@ def draw_convergence(result: Result, truth: float | None, axes: Any) -> Figure:
             _draw(result, course, truth, by_evals, by_seconds, budget)
         return by_evals.get_figure()  # type: ignore[return-value]
     with new_figure(8.6, 5.4) as figure:
-        grid = figure.add_gridspec(2, 2, height_ratios=[2.4, 1.0])
-        by_evals = figure.add_subplot(grid[0, 0])
-        by_seconds = figure.add_subplot(grid[0, 1], sharey=by_evals)
-        budget = figure.add_subplot(grid[1, :])
+        halves: Any = figure.subfigures(2, 1, height_ratios=[2.4, 1.0])  # each with margins of its own
+        above, below = halves
+        by_evals, by_seconds = above.subplots(1, 2, sharey=True)
+        budget = below.subplots()
         _draw(result, course, truth, by_evals, by_seconds, budget)
         handles, labels = by_evals.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        above.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 
 
 def _draw(result: Result, course: Course, truth: float | None, by_evals: Axes, by_seconds: Axes, budget: Axes) -> None:
-    edges = np.arange(len(course.purposes) + 1, dtype=np.float64)
-    _draw_course(by_evals, course, course.n_evals, edges, truth)
+    spans = [(one, (one.first, one.last)) for one in course.stretches]
+    _draw_course(by_evals, course, course.n_evals, spans, truth)
+    if course.is_logarithmic:
+        by_evals.set_xscale("log")
+        by_evals.set_xlim(1.0, float(course.n_evals[-1]))
     by_evals.set_xlabel("evaluations")
     by_evals.set_ylabel("log Z (nats)")
     by_evals.set_title(f"log Z = {result.log_z:.5g} ± {result.log_z_std:.2g} after {result.n_evals} evaluations")
-    _draw_course(by_seconds, course, course.seconds, np.concatenate([[0.0], course.told_at]), truth)
+    _draw_course(by_seconds, course, course.seconds, [(one, (one.begun, one.ended)) for one in course.stretches], truth)
     by_seconds.set_xlabel("seconds")
     by_seconds.set_title(f"{result.seconds:.3g} s")
     _draw_budget(budget, result)
 
 
-def _draw_course(axis: Axes, course: Course, x: Array, edges: Array, truth: float | None) -> None:
-    """log Z over x (R,), above a strip that says what evaluation n, from edges[n] to edges[n + 1], was for."""
+def _draw_course(
+    axis: Axes, course: Course, x: Array, spans: Sequence[tuple[Stretch, tuple[float, float]]], truth: float | None
+) -> None:
+    """log Z over x (R,), above a strip that says what evaluations were for."""
     named: set[str] = set()
-    for purpose, first, last in course.stretches():
-        label, colour = PURPOSES[purpose]
-        span = (edges[first], edges[last])
-        axis.axvspan(*span, 0.0, 0.06, color=colour, linewidth=0, label=None if purpose in named else label)
-        named.add(purpose)
-        axis.axvspan(*span, 0.06, 1.0, color=colour, alpha=0.10, linewidth=0)
+    for one, span in spans:
+        label, colour = PURPOSES[one.purpose]
+        own = None if one.purpose in named else label
+        axis.axvspan(*span, 0.0, 0.06, color=colour, linewidth=0, label=own, zorder=2.5)  # above the bands
+        named.add(one.purpose)
+        if course.is_long(one):
+            axis.axvspan(*span, 0.06, 1.0, color=colour, alpha=0.10, linewidth=0)
     for width, alpha, own in ((2.0, 0.15, None), (1.0, 0.3, "± 1 and 2 sd")):
         low, high = course.log_z - width * course.std, course.log_z + width * course.std
         axis.fill_between(x, low, high, color=BLUE, alpha=alpha, linewidth=0, label=own)
@@ -126,7 +162,7 @@ def _draw_course(axis: Axes, course: Course, x: Array, edges: Array, truth: floa
     if truth is not None:
         axis.axhline(truth, color=ORANGE, linewidth=1.2, dashes=(5.0, 3.0), label="truth")
     axis.set_ylim(course.low, course.high)
-    axis.set_xlim(0.0, float(max(x[-1], edges[-1])))
+    axis.set_xlim(0.0, max(float(x[-1]), *(span[1] for _, span in spans[-1:]), 1e-300))
     few_ticks(axis, x=6, y=5)
 
 

@@ -88,7 +88,7 @@ def draw_searches(result: Result, axes: Any) -> Figure:
         for axis in grid.flat[:count]:
             for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(3, columns))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(5, columns))
     return figure
 
 

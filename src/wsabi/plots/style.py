@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +12,13 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = [
-    "AMBER", "BLUE", "COLOURS", "GREEN", "GREY", "LABELS", "LINES", "ORANGE", "OUTCOMES", "PINK", "PURPOSES", "SKY",
-    "TRUTH", "MissingMatplotlib", "few_ticks", "house_style", "new_figure", "on_axes", "purpose_of",
-    "require_matplotlib", "save",
+    "AMBER", "BLUE", "BROWN", "COLOURS", "GREEN", "GREY", "LABELS", "LINES", "ORANGE", "OUTCOMES", "PINK", "PURPOSES",
+    "SKY", "TRUTH", "MissingMatplotlib", "few_ticks", "house_style", "less", "new_figure", "offset_of", "on_axes",
+    "purpose_of", "require_matplotlib", "save", "take_off",
 ]  # fmt: skip
 
 # The palette of Okabe and Ito (2008), which keeps its hues apart for the colour-blind. Methods never shown in one
@@ -119,14 +121,15 @@ def save(figure: Figure, path: Path, *, dpi: int = 150) -> list[Path]:
 
 # -- pictures of one result -------------------------------------------------------------------------------------------
 
-BLUE, ORANGE, GREEN, SKY, PINK, AMBER, GREY = (
-    "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#8C8C8C",
+BLUE, ORANGE, GREEN, SKY, PINK, AMBER, GREY, BROWN = (
+    "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00", "#8C8C8C", "#5B4A3F",
 )  # fmt: skip
 PURPOSES: dict[str, tuple[str, str]] = {  # what an evaluation was for -> label and colour
     "search": ("search", SKY),
     "image": ("symmetry", PINK),
     "refine": ("refine", GREEN),
     "check": ("check", AMBER),
+    "bulk": ("bulk", BROWN),
     "told": ("told by you", GREY),
 }
 OUTCOMES: dict[str, tuple[str, str, str]] = {  # of a search -> colour, marker and label
@@ -167,3 +170,24 @@ def few_ticks(axis: Axes, *, x: int = 3, y: int = 3) -> None:
 
     axis.xaxis.set_major_locator(MaxNLocator(x, prune="both" if x < 5 else None))
     axis.yaxis.set_major_locator(MaxNLocator(y, prune="both" if y < 5 else None))
+
+
+def offset_of(low: float, high: float) -> float:
+    """What to take off values between two ends so that their ticks have few digits; 0 where they have few anyway."""
+    span = high - low
+    if not 0.0 < span < 1e-3 * max(abs(low), abs(high)):
+        return 0.0
+    unit = 10.0 ** math.ceil(math.log10(span))
+    return round(0.5 * (low + high) / unit) * unit
+
+
+def less(name: str, offset: float, between: str = " ") -> str:
+    """The label of an axis from whose ticks an offset is taken off: "temperature − 100000"."""
+    return name if offset == 0.0 else f"{name}{between}{'−' if offset > 0.0 else '+'} {abs(offset):.12g}"
+
+
+def take_off(scale: Axis, offset: float) -> None:
+    """Take an offset off the ticks of an axis."""
+    from matplotlib.ticker import FuncFormatter
+
+    scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value - offset:.4g}".replace("-", "−")))

@@ -84,6 +84,8 @@ def read_any(path: str | os.PathLike[str]) -> Record:
     try:
         with open(where, "rb") as file:
             start = file.read(16)
+        if not start:
+            raise JournalError(f"{where} is empty: no run has written to it.")
         if start.startswith(b"SQLite format 3"):
             return read(where)
         whole = _text_of_npz(where) if start.startswith(b"PK") else where.read_text(encoding="utf-8")

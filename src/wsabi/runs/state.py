@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from wsabi.ledger import Asked, Climbing, Event, Failed, Logbook, Planned
+from wsabi.ledger import Asked, Climbing, Event, Failed, Logbook, Planned, Told
 from wsabi.result import REASONS
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class RunState:
     best: float
     failures: tuple[str, ...] = ()
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the run ended before it was done, so that one would go on with it."""
+        return self.kind in ("failed", "stopped") or self.words == f"ended: {REASONS['interrupted']}"
+
     @classmethod
     def of(cls, record: Record, held_by: str | None) -> RunState:
         """Of what a file holds, and who is writing to it (:func:`wsabi.runs.lock.holder`)."""
@@ -50,7 +55,9 @@ class RunState:
         values = [one.log_l for one in evaluations if one.log_l is not None]
         failures = [one.failure for one in evaluations if one.log_l is None and one.failure is not None]
         kind, words = _kind(record, held_by, values, failures)
-        n_values, n_failed = len(values) + log.n_bulk, len(failures) + log.n_bulk_failed
+        # A point that was evaluated twice counts twice, as it does in a result.
+        told = sum(len(event.X) for event in record.ledger.events if isinstance(event, Told))
+        n_values, n_failed = told + log.n_bulk, len(failures) + log.n_bulk_failed
         return cls(
             kind, words, n_values, n_failed, len(log.pending) if kind == "running" else 0,
             sum(value == -math.inf for value in values), max(values, default=-math.inf), tuple(failures),
