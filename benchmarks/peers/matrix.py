@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,8 @@ def planned(
 
 def described_machine() -> dict[str, Any]:
     machine = _machine()
-    return {key: machine[key] for key in ("system", "processor", "cores")} | {"blas": machine["blas"]["name"]}
+    described = {"system": f"{platform.system()} {platform.machine()}", "blas": machine["blas"]["name"]}
+    return described | {key: machine[key] for key in ("processor", "cores")}
 
 
 def commit() -> str:

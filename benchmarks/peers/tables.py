@@ -32,7 +32,7 @@ def number(value: float, form: str = ".3g") -> str:
     """A number as people write it; a dash for NaN and for infinity."""
     if not math.isfinite(value):
         return "–"
-    if abs(value) >= 1000:
+    if abs(value) >= 100:
         return f"{float(f'{value:.3g}'):,.0f}"
     return f"{value:{form}}"
 
@@ -140,7 +140,7 @@ def time_tables(runs: Sequence[Run], accuracy: float = 0.1) -> str:
 def seconds(value: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= size:
-            return f"{value / size:.2g} {unit}"
+            return f"{number(value / size, '.2g')} {unit}"
     return f"{value / 1e-9:.2g} ns"
 
 
