@@ -62,11 +62,11 @@ def run_one(entrant: Entrant, case: Case, seed: int, seconds: float) -> dict[str
         command = [str(python), "-m", "benchmarks.peers.child", entrant.name, case.label, str(seed), str(seconds)]
         started = time.perf_counter()
         try:
-            # In a folder of its own, since some peers write where they stand. On a busy machine a second of CPU time
-            # may take several of the clock.
+            # In a folder of its own, since some peers write where they stand. On a busy machine, at a low priority, a second
+            # of CPU time may take many of the clock.
             done = subprocess.run(
                 [*command, str(path)], cwd=folder, env=child_environment(), capture_output=True, encoding="utf-8",
-                errors="replace", timeout=10.0 * seconds + 120.0, check=False,
+                errors="replace", timeout=60.0 * seconds + 600.0, check=False,
             )  # fmt: skip
             output = done.stderr
         except subprocess.TimeoutExpired:
