@@ -17,7 +17,7 @@ from scipy import stats
 import wsabi
 from benchmarks.peers import matrix
 from benchmarks.peers.cases import CASES
-from benchmarks.peers.derived import Reach, crossover, middle, reach, time_to
+from benchmarks.peers.derived import Reach, Window, middle, reach, time_to, window
 from benchmarks.peers.page import filled
 from benchmarks.peers.registry import ENTRANTS, files
 from benchmarks.peers.store import Runs
@@ -118,15 +118,21 @@ def test_failures_count_as_infinite_in_medians():
     assert time_to([*runs, ran("wsabi", error=9.0, seed=2)], 0.1, 0.0) == math.inf
 
 
-def test_crossover_is_where_the_lines_meet():
+def test_ours_is_the_fastest_between_the_crossings():
     ours = ran("wsabi", error=0.0, std=0.01, n=100, own=1.0)
     cheap = ran("dynesty static", error=0.0, std=0.1, n=10_100, own=0.5)
     dear = ran("nautilus", error=0.0, std=0.01, n=20_000, own=30.0)
-    assert crossover([ours, cheap, dear], "banana 2-D", 0.1) == (pytest.approx(0.5 / 10_000), "dynesty static")
-    assert crossover([ours, dear], "banana 2-D", 0.1) == (0.0, "")
-    assert crossover([cheap, dear], "banana 2-D", 0.1) == (math.inf, "")
-    fewer = ran("PyVBMC", error=0.0, std=0.01, n=60, own=20.0)
-    assert crossover([ours, fewer], "banana 2-D", 0.1) == (math.inf, "PyVBMC")
+    fewer = ran("PyVBMC", error=0.0, std=0.01, n=60, own=21.0)
+    case = "banana 2-D"
+    assert window([ours, dear], case, 0.1) == Window(0.0, math.inf)
+    assert window([ours, cheap, dear], case, 0.1) == Window(pytest.approx(5e-5), math.inf, "dynesty static")
+    both = window([ours, cheap, dear, fewer], case, 0.1)
+    assert both == Window(pytest.approx(5e-5), pytest.approx(0.5), "dynesty static", "PyVBMC")
+    for cost, fastest in ((4e-5, "dynesty static"), (0.1, "wsabi"), (0.6, "PyVBMC")):
+        times = {run["entrant"]: time_to([run], 0.1, cost) for run in (ours, cheap, dear, fewer)}
+        assert min(times, key=times.get) == fastest
+    assert window([cheap, dear], case, 0.1).is_empty
+    assert window([ours, fewer | {"own_seconds": 0.1}], case, 0.1).is_empty
 
 
 # -- runs -----------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def record(entrant: Entrant, task: Task, problem: Loaded, answer: Answer | None,
         error, std = _number(answer.log_z - problem.log_z), _number(answer.log_z_std)
         if error is not None and std is not None:
             covered = abs(error) <= 1.96 * math.hypot(std, problem.log_z_std)
-    trace = [[n, round(cpu, 4), _number(log_z - problem.log_z), _number(sd)] for n, cpu, log_z, sd in task.trace]
+    trace = [[n, round(cpu, 6), _number(log_z - problem.log_z), _number(sd)] for n, cpu, log_z, sd in task.trace]
     return {
         "dim": task.dim,
         "truth": problem.log_z,

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.peers.registry import ENTRANTS, OURS
 
-__all__ = ["ACCURACIES", "COSTS", "Reach", "best_other", "crossover", "ended", "median", "of", "reach", "time_to"]
+__all__ = ["ACCURACIES", "COSTS", "Reach", "best_other", "ended", "median", "of", "reach", "time_to", "window"]
 
 Run = dict[str, Any]
 ACCURACIES = (0.1, 0.01)  # nats
@@ -95,23 +95,39 @@ def best_other(runs: Sequence[Run], case: str, accuracy: float, kind: str | None
     return min(found, key=lambda pair: pair[1].n_evals)
 
 
-def crossover(runs: Sequence[Run], case: str, accuracy: float) -> tuple[float, str]:
-    """The likelihood cost from which on ours takes the least time, and the peer that is last to be faster.
+@dataclass(frozen=True)
+class Window:
+    """The costs of an evaluation, in seconds, at which ours takes the least time, and who is faster at either end."""
 
-    All times are straight lines in the cost, so it is the largest intersection; 0 if ours is the fastest at any cost,
-    infinite if it is not at costs however high, or does not reach the accuracy.
+    low: float = math.inf
+    high: float = 0.0
+    below: str = ""
+    above: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low >= self.high
+
+
+def window(runs: Sequence[Run], case: str, accuracy: float) -> Window:
+    """Where ours is the fastest to the accuracy: all times are straight lines in the cost, so it is one interval.
+
+    It begins at the last intersection with a method that needs more evaluations and less time of its own, and ends at
+    the first with one that needs fewer evaluations and more time of its own.
     """
     ours = middle([reach(run, accuracy) for run in of(runs, OURS, case)])
     if not math.isfinite(ours.n_evals):
-        return math.inf, ""
-    last = (0.0, "")
+        return Window()
+    low, high, below, above = 0.0, math.inf, "", ""
     for name, entrant in ENTRANTS.items():
         other = middle([reach(run, accuracy) for run in of(runs, name, case)])
         if entrant.file == OURS or not math.isfinite(other.n_evals):
             continue
-        if other.n_evals <= ours.n_evals:
-            if other.own < ours.own or other.n_evals < ours.n_evals:
-                return math.inf, name
-        elif other.own < ours.own:
-            last = max(last, ((ours.own - other.own) / (other.n_evals - ours.n_evals), name))
-    return last
+        more, own = other.n_evals - ours.n_evals, ours.own - other.own
+        if more > 0.0 and own / more > low:
+            low, below = own / more, name
+        elif more < 0.0 and max(own / more, 0.0) < high:
+            high, above = max(own / more, 0.0), name
+        elif more == 0.0 and own > 0.0:
+            return Window(below=name)
+    return Window(low, high, below, above)

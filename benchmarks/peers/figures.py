@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.peers.derived import Run, crossover, ended, of, time_to
+from benchmarks.peers.derived import Run, ended, of, time_to, window
 from benchmarks.peers.registry import ENTRANTS
 from benchmarks.peers.tables import cases_in, entrants_in, seconds
 from wsabi.plots.style import AMBER, BLUE, GREEN, GREY, ORANGE, PINK, SKY, new_figure
@@ -101,7 +101,7 @@ def label_edges(grid: Sequence[Axes], x: str, y: str) -> None:
 
 
 def time_against_cost(runs: Sequence[Run], accuracy: float = 0.1) -> Figure:
-    """Seconds in all to the accuracy against the cost of an evaluation, and a line where ours becomes the fastest."""
+    """Seconds in all to the accuracy against the cost of an evaluation; shaded where ours is the fastest."""
     cases = cases_in(runs)
     figure, grid = panels(cases)
     costs = np.geomspace(1e-7, 100.0, 60)
@@ -114,10 +114,13 @@ def time_against_cost(runs: Sequence[Run], accuracy: float = 0.1) -> Figure:
             if np.all(np.isfinite(times)):
                 ours = ENTRANTS[name].file == "wsabi"
                 axes.plot(costs, times, color=colour, dashes=dashes, lw=2.2 if ours else 1.1, label=name)
-        cost, _ = crossover(runs, case, accuracy)
-        if 0.0 < cost < math.inf:
-            axes.axvline(cost, color=BLUE, lw=0.7, ls=":")
-            axes.text(cost, 0.97, f" {seconds(cost)}", transform=axes.get_xaxis_transform(), fontsize=7, va="top")
+        found = window(runs, case, accuracy)
+        if not found.is_empty:
+            axes.axvspan(max(found.low, costs[0]), min(found.high, costs[-1]), color=BLUE, alpha=0.08, lw=0)
+            for end, side in ((found.low, "left"), (found.high, "right")):
+                if costs[0] < end < costs[-1]:
+                    text = f" {seconds(end)} "
+                    axes.text(end, 0.98, text, transform=axes.get_xaxis_transform(), fontsize=7, va="top", ha=side)
         axes.set(xscale="log", yscale="log")
         axes.set_xlim(costs[0], costs[-1])
     label_edges(grid, "seconds for each evaluation", f"seconds to {accuracy:g} nats")

@@ -62,8 +62,8 @@ def run_one(entrant: Entrant, case: Case, seed: int, seconds: float) -> dict[str
         command = [str(python), "-m", "benchmarks.peers.child", entrant.name, case.label, str(seed), str(seconds)]
         started = time.perf_counter()
         try:
-            # In a folder of its own, since some peers write where they stand. On a busy machine, at a low priority, a second
-            # of CPU time may take many of the clock.
+            # In a folder of its own, since some peers write where they stand. On a busy machine, at a low priority, a
+            # second of CPU time may take many of the clock.
             done = subprocess.run(
                 [*command, str(path)], cwd=folder, env=child_environment(), capture_output=True, encoding="utf-8",
                 errors="replace", timeout=60.0 * seconds + 600.0, check=False,
@@ -97,7 +97,8 @@ def run_all(
             print(f"stopped after {minutes:g} minutes; {len(todo) - number + 1} runs are left.")
             return
         run = run_one(entrant, case, seed, seconds) | {"machine": machine}
-        runs.add(run)
+        if run["status"] != "not installed":  # else the next call tries again
+            runs.add(run)
         print(f"{number}/{len(todo)} {_line(run)}", flush=True)
 
 

@@ -7,15 +7,18 @@ import math
 from collections.abc import Sequence
 
 from benchmarks.peers.cases import CASES
-from benchmarks.peers.derived import ACCURACIES, COSTS, Run, crossover, ended, median, middle, of, reach, time_to
+from benchmarks.peers.derived import ACCURACIES, COSTS, Run, Window, ended, median, middle, of, reach, time_to, window
 from benchmarks.peers.registry import ENTRANTS, OURS, files
 
 __all__ = ["accuracy_tables", "calls", "cases_in", "conditions", "result_tables", "summary", "time_tables"]
 
 
 def cases_in(runs: Sequence[Run]) -> list[str]:
-    seen = {run["case"] for run in runs}
-    return [case.label for case in CASES if case.label in seen]
+    """Their labels, in the order of the benchmark; last those that are not here, such as models without their data."""
+    seen = dict.fromkeys(run["case"] for run in runs)
+    return [case.label for case in CASES if case.label in seen] + [
+        label for label in seen if all(case.label != label for case in CASES)
+    ]
 
 
 def entrants_in(runs: Sequence[Run]) -> list[str]:
@@ -38,7 +41,12 @@ def number(value: float, form: str = ".3g") -> str:
 
 
 def nats(value: float) -> str:
-    return "–" if not math.isfinite(value) else "<1e-4" if abs(value) < 1e-4 else f"{value:.2g}"
+    return "<1e-4" if abs(value) < 1e-4 else number(value, ".2g")
+
+
+def timed(value: float) -> str:
+    """Seconds; what is below a millisecond is not told apart."""
+    return "<0.001" if value < 1e-3 else number(value, ".2g")
 
 
 def share(flags: Sequence[bool | None]) -> str:
@@ -128,13 +136,19 @@ def time_tables(runs: Sequence[Run], accuracy: float = 0.1) -> str:
             times = {name: time_to(of(runs, name, case), accuracy, cost) for name in others}
             best = min(times, key=lambda name: times[name], default="")
             other = times.get(best, math.inf)
-            text = f"{number(ours)} / {number(other)}" + (f" ({best})" if math.isfinite(other) else "")
+            text = f"{timed(ours)} / {timed(other)}" + (f" ({best})" if math.isfinite(other) else "")
             cells.append(f"**{text}**" if ours < other else text)
-        cost, name = crossover(runs, case, accuracy)
-        end = "–" if math.isinf(cost) else "any" if cost == 0.0 else f"{seconds(cost)} ({name})"
-        rows.append([case, *cells, end])
-    heading = ["problem", "free", "1 ms", "100 ms", "10 s", "wsabi is the fastest from"]
+        rows.append([case, *cells, window_in_words(window(runs, case, accuracy))])
+    heading = ["problem", "free", "1 ms", "100 ms", "10 s", "wsabi is the fastest"]
     return table(heading, rows)
+
+
+def window_in_words(found: Window) -> str:
+    if found.is_empty:
+        return "nowhere"
+    parts = [f"from {seconds(found.low)} ({found.below})"] if found.low > 0.0 else []
+    parts += [f"up to {seconds(found.high)} ({found.above})"] if math.isfinite(found.high) else []
+    return " ".join(parts) or "at any cost"
 
 
 def seconds(value: float) -> str:
