@@ -8,6 +8,7 @@ Python that it comes to, and the record says how far it came. Code that catches 
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -100,6 +101,8 @@ def main(arguments: list[str]) -> None:
     case = next(case for case in CASES if case.label == label)
     warnings.simplefilter("ignore")
     task, problem = task_of(case, int(seed))
+    for module in entrant.peer.imports:
+        importlib.import_module(module)
     limit(float(seconds))
     started, answer, status, message = time.perf_counter(), None, "ended", ""
     task.started = time.process_time()

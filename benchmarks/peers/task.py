@@ -29,6 +29,7 @@ class Peer:
     variants : names of the entrants that this file makes, each with the keyword arguments that ``run`` gets for it.
     requirements : what pip installs into the environment ``.venv/peers/FILE``; empty where ours has all that is needed.
     package : the distribution whose version is recorded.
+    imports : modules that are imported before the clock starts: what is imported once in a process is not counted.
     root_n : whether the error falls as one over the root of the evaluations, so that it may be extrapolated.
     """
 
@@ -36,6 +37,7 @@ class Peer:
     variants: Mapping[str, Mapping[str, Any]]
     requirements: tuple[str, ...] = ()
     package: str = ""
+    imports: tuple[str, ...] = ()
     root_n: bool = False
 
 

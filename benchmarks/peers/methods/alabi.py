@@ -17,6 +17,7 @@ PEER = Peer(
     variants={"alabi": {}},
     requirements=("alabi==0.1.1", "multiprocess"),  # it imports multiprocess and does not ask for it
     package="alabi",
+    imports=("alabi",),
 )
 
 

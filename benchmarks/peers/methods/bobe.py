@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.peers.task import Answer, Peer, Task, effective
 
-PEER = Peer(kind="surrogate", variants={"BOBE": {}}, requirements=("BOBE==0.1.0",), package="BOBE")
+PEER = Peer(kind="surrogate", variants={"BOBE": {}}, requirements=("BOBE==0.1.0",), package="BOBE", imports=("BOBE",))
 
 
 def run(task: Task) -> Answer:

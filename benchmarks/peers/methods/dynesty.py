@@ -9,6 +9,7 @@ PEER = Peer(
     variants={"dynesty static": {"dynamic": False}, "dynesty dynamic": {"dynamic": True}},
     requirements=("dynesty==3.1.0",),
     package="dynesty",
+    imports=("dynesty",),
     root_n=True,
 )
 

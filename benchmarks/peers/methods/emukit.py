@@ -19,6 +19,13 @@ PEER = Peer(
     variants={"emukit WSABI-L": {"warped": True}, "emukit vanilla BQ": {"warped": False}},
     requirements=("emukit==0.5.1", "GPy==1.15.0"),
     package="emukit",
+    imports=(
+        "GPy",
+        "emukit.model_wrappers.gpy_quadrature_wrappers",
+        "emukit.quadrature.loop",
+        "emukit.quadrature.measures",
+        "emukit.quadrature.methods",
+    ),
 )
 
 

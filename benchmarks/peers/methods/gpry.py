@@ -6,7 +6,9 @@ import numpy as np
 
 from benchmarks.peers.task import Answer, Peer, Task, effective
 
-PEER = Peer(kind="surrogate", variants={"GPry": {}}, requirements=("gpry==4.1", "h5py"), package="gpry")
+PEER = Peer(
+    kind="surrogate", variants={"GPry": {}}, requirements=("gpry==4.1", "h5py"), package="gpry", imports=("gpry",)
+)
 
 
 def run(task: Task) -> Answer:

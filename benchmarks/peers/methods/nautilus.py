@@ -11,6 +11,7 @@ PEER = Peer(
     variants={"nautilus": {}},
     requirements=("nautilus-sampler==1.0.6",),
     package="nautilus-sampler",
+    imports=("nautilus",),
     root_n=True,
 )
 

@@ -14,6 +14,7 @@ PEER = Peer(
     variants={"pocoMC": {}},
     requirements=("pocomc==1.2.6",),
     package="pocomc",
+    imports=("pocomc", "torch"),
     root_n=True,
 )
 

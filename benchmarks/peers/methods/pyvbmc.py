@@ -8,7 +8,9 @@ import numpy as np
 
 from benchmarks.peers.task import Answer, Peer, Task
 
-PEER = Peer(kind="surrogate", variants={"PyVBMC": {}}, requirements=("pyvbmc==1.5.0",), package="pyvbmc")
+PEER = Peer(
+    kind="surrogate", variants={"PyVBMC": {}}, requirements=("pyvbmc==1.5.0",), package="pyvbmc", imports=("pyvbmc",)
+)
 
 
 def run(task: Task) -> Answer:

@@ -13,6 +13,7 @@ PEER = Peer(
     variants={"UltraNest": {}},
     requirements=("ultranest==4.6.3", "scipy==1.17.1"),
     package="ultranest",
+    imports=("ultranest",),
     root_n=True,
 )
 

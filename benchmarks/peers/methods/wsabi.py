@@ -14,6 +14,7 @@ PEER = Peer(
         "wsabi": {},
         "wsabi plain, 200": {"settings": wsabi.Settings(measure="prior"), "budget": 200},
     },
+    imports=("wsabi.integrator", "wsabi.run"),
 )
 
 
