@@ -8,6 +8,8 @@ BIN    := $(VENV)/bin
 # For test-kernels: what to run under, and arguments of pytest, such as  TESTS="-m sensitive"
 KERNELS ?= SkylakeX Haswell Prescott
 TESTS   ?=
+# For bench-peers: arguments, such as  PEERS="run --peers dynesty --problems banana --seeds 2"
+PEERS   ?=
 
 # One BLAS thread: timings are comparable and JOBS test processes do not fight over the cores.
 export OPENBLAS_NUM_THREADS := 1
@@ -15,7 +17,7 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-kernels oldest lint types format bench study clean
+.PHONY: help demo test test-browser test-kernels oldest lint types format bench bench-peers study clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +53,9 @@ format: $(VENV)/.stamp-test  ## rewrite the files as `make lint` wants them
 
 bench: $(VENV)/.stamp-bench  ## speed and accuracy: every benchmarks/bench_*.py
 	@$(call run_all,benchmarks/bench_*.py)
+
+bench-peers: $(VENV)/.stamp-bench  ## other packages on the same problems, in their own environments: hours; goes on where it was
+	$(BIN)/python -m benchmarks.peers $(PEERS)
 
 study: $(VENV)/.stamp-bench  ## long statistical studies: every benchmarks/study_*.py
 	@$(call run_all,benchmarks/study_*.py)

@@ -204,7 +204,8 @@ class Course:
         new: list[Observation] = []
         for i, x in enumerate(told.X):
             number = self.n_modelled + i
-            earliest = int(np.argmax(np.all(base[: number + 1] == base[number], axis=1)))
+            alike = np.flatnonzero(base[: number + 1, 0] == base[number, 0])
+            earliest = int(alike[np.argmax(np.all(base[alike] == base[number], axis=1))])
             if earliest < number and values[earliest] != values[number]:
                 self.noise = max(self.noise, abs(float(values[earliest] - values[number])))
             elif earliest == number:

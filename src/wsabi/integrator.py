@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overlo
 import numpy as np
 
 from wsabi._core.checks import whole_number
+from wsabi._core.allocator import keep_freed_memory
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, Streams
 from wsabi.conclusion import result_of
@@ -107,6 +108,7 @@ class Integrator:
         self.tol = checked_tol(tol)
         if tol is None and self.is_adaptive:
             self.tol = DEFAULT_TOL
+        keep_freed_memory()
         self._lock = threading.RLock()  # one thread at a time
         self._found_settled: tuple[int, bool] = (0, False)  # at so many evaluations, whether the tolerance was reached
         if journal is None:

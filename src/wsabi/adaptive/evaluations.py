@@ -91,15 +91,16 @@ class Evaluations:
 
     def _lowest_if_floor(self, log_mass: float) -> float | None:
         """The lowest finite value told, if it counts for nothing, and is repeated or beyond a cliff."""
-        read, numbers = self._read, TUNING.policy
-        values, counts = np.unique(read[np.isfinite(read)], return_counts=True)
-        if len(values) < 2:
+        finite, numbers = self._read[np.isfinite(self._read)], TUNING.policy
+        if not finite.size:
             return None
-        dim, drop = self.measure.dim, values[-1] - values[0]
+        lowest, dim = finite.min(), self.measure.dim
+        drop = finite.max() - lowest
         # A mode that holds less than what such a floor adds would have to be e⁻¹⁰ of the prior wide in each dimension.
         out_of_sight = numbers.floor_depth + numbers.floor_depth_per_dim * dim
-        if drop < out_of_sight and values[0] - self.offset > log_mass - numbers.floor_below_mass:
+        if drop == 0.0 or (drop < out_of_sight and lowest - self.offset > log_mass - numbers.floor_below_mass):
             return None
+        values, counts = np.unique(finite, return_counts=True)  # a sort: only where there may be a floor
         is_cliff = len(values) > dim + 2 and drop > numbers.cliff * (values[-1] - values[1])
         return float(values[0]) if is_cliff or counts[0] >= numbers.same_values else None
 

@@ -44,11 +44,14 @@ def interactions(V: Array, W: Array, log_a: Array) -> Array:
     p = np.empty((len(V), len(W)))
     rows = max(1, TUNING.surrogate.block // max(len(W), 1))
     below, factor = np.empty((rows, len(W))), np.empty((rows, len(W)))
+    share = 1.0 / float(np.prod(1.0 + a))
     for start in range(0, len(V), rows):
         above = p[start : start + rows]
         below_, factor_ = below[: len(above)], factor[: len(above)]
-        above[...], below_[...] = 1.0 / float(np.prod(1.0 + a)), 1.0
-        for d in range(len(a)):
+        np.matmul(left[0, start : start + rows], right[0], out=below_)
+        np.add(below_, a[0], out=above)
+        above *= share
+        for d in range(1, len(a)):
             np.matmul(left[d, start : start + rows], right[d], out=factor_)
             below_ *= factor_
             factor_ += a[d]

@@ -77,15 +77,19 @@ class LogSurrogate:
 
     def _kernel(self, P: Array) -> Array:
         """k(p_m, y_n), (M, N)."""
-        lengths = np.exp(self.theta.lengths)
-        A, B = P / lengths, self.Y / lengths
-        U, V = self._bent(P), self._bent(self.Y)
+        B, V = self._data_side
+        A, U = P / np.exp(self.theta.lengths), self._bent(P)
         k = np.empty((len(P), len(self.Y)))
         rows = max(1, TUNING.surrogate.block // max(len(self.Y), 1))
         for start in range(0, len(P), rows):
             block = slice(start, start + rows)
             k[block] = self._kernel_block(P[block], A[block], B, [u[block] for u in U], V)
         return k
+
+    @cached_property
+    def _data_side(self) -> tuple[Array, list[Array]]:
+        """Y in units of l, (N, D), and on the bent axes: what every row of the kernel needs."""
+        return self.Y / np.exp(self.theta.lengths), self._bent(self.Y)
 
     def _bent(self, P: Array) -> list[Array]:
         """The parameters at P (M, D) on the bent axes of each interaction, (M, D)."""
@@ -124,14 +128,11 @@ class LogSurrogate:
     def _posterior(self, P: Array) -> tuple[Array, Array, Array]:
         """Predictive mean and variance, (M,) each, and L⁻¹k(Y, P), (N, M), at P (M, D)."""
         k = self._kernel(P)
-        V = multiply_lower(self._inverse, k.T)
+        mean = self._with_trend(k @ self.weights, P)
+        V = multiply_lower(self._inverse, k.T, overwrite=True)
         explained = np.einsum("mn,mn->m", V.T, V.T)
         # The prior variance of the quadratic is large and cancels, so round-off may leave less than zero.
-        return (
-            self._with_trend(k @ self.weights, P),
-            np.maximum(self._prior_variance(P) - explained, TUNING.surrogate.min_variance),
-            V,
-        )
+        return mean, np.maximum(self._prior_variance(P) - explained, TUNING.surrogate.min_variance), V
 
     def covariances(self, P: Array, last: int) -> tuple[Array, Array, Array]:
         """Predictive mean and variance, (M,) each, at P (M, D), and the covariances with the R last of P, (M, R)."""
