@@ -10,6 +10,9 @@ from wsabi.integrate import integrate
 from wsabi.load import load
 
 if TYPE_CHECKING:
+    from wsabi.bridges.jax import from_jax
+    from wsabi.bridges.prior_transform import from_prior_transform
+    from wsabi.bridges.sklearn import from_sklearn_gp
     from wsabi.comparison import Comparison, compare
     from wsabi.gp.kernel import SquaredExponential
     from wsabi.integrator import Integrator
@@ -43,6 +46,9 @@ __all__ = [
     "WorkersLost",
     "__version__",
     "compare",
+    "from_jax",
+    "from_prior_transform",
+    "from_sklearn_gp",
     "integrate",
     "load",
 ]
@@ -64,6 +70,9 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
+    "from_jax": "bridges.jax",
+    "from_prior_transform": "bridges.prior_transform",
+    "from_sklearn_gp": "bridges.sklearn",
 }
 
 

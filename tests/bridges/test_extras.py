@@ -21,6 +21,8 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "pandas": ("result.to_dataframe", lambda result: result.to_dataframe()),
     "anesthetic": ("result.to_anesthetic", lambda result: result.to_anesthetic()),
     "getdist": ("result.to_getdist", lambda result: result.to_getdist()),
+    "jax": ("wsabi.from_jax", lambda _: wsabi.from_jax(lambda x: x, [(0.0, 1.0)])),
+    "sklearn": ("wsabi.from_sklearn_gp", lambda _: wsabi.from_sklearn_gp(None)),
 }
 
 
@@ -29,7 +31,9 @@ def test_a_missing_package_is_named_with_its_extra(
     extra: str, result: wsabi.Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user, call = CALLS[extra]
-    package = {"sklearn": "sklearn", "stan": "bridgestan"}.get(extra, extra)
+    package = {"stan": "bridgestan"}.get(extra, extra)
+    for module in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not there
     with pytest.raises(ImportError, match=rf"{user} needs {package}, .*: pip install 'wsabi\[{extra}\]'"):
         call(result)
