@@ -12,6 +12,7 @@ from wsabi.load import load
 if TYPE_CHECKING:
     from wsabi.bridges.jax import from_jax
     from wsabi.bridges.prior_transform import from_prior_transform
+    from wsabi.bridges.pymc import from_pymc
     from wsabi.bridges.sklearn import from_sklearn_gp
     from wsabi.comparison import Comparison, compare
     from wsabi.gp.kernel import SquaredExponential
@@ -48,6 +49,7 @@ __all__ = [
     "compare",
     "from_jax",
     "from_prior_transform",
+    "from_pymc",
     "from_sklearn_gp",
     "integrate",
     "load",
@@ -70,6 +72,7 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
+    "from_pymc": "bridges.pymc",
     "from_jax": "bridges.jax",
     "from_prior_transform": "bridges.prior_transform",
     "from_sklearn_gp": "bridges.sklearn",

@@ -21,6 +21,7 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "pandas": ("result.to_dataframe", lambda result: result.to_dataframe()),
     "anesthetic": ("result.to_anesthetic", lambda result: result.to_anesthetic()),
     "getdist": ("result.to_getdist", lambda result: result.to_getdist()),
+    "pymc": ("wsabi.from_pymc", lambda _: wsabi.from_pymc(None)),
     "jax": ("wsabi.from_jax", lambda _: wsabi.from_jax(lambda x: x, [(0.0, 1.0)])),
     "sklearn": ("wsabi.from_sklearn_gp", lambda _: wsabi.from_sklearn_gp(None)),
 }
@@ -41,7 +42,7 @@ def test_a_missing_package_is_named_with_its_extra(
 
 def test_every_extra_that_is_named_exists() -> None:
     sources = [path.read_text("utf-8") for path in (ROOT / "src/wsabi/bridges").glob("*.py")]
-    named = {extra for text in sources for extra in re.findall(r'needed\("[\w.]+", "(\w+)"', text)}
+    named = {extra for text in sources for extra in re.findall(r'needed\("[\w.]+", "(\w+)",', text)}
     assert named == set(CALLS)
     assert named <= EXTRAS.keys()
 
