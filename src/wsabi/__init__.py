@@ -10,6 +10,7 @@ from wsabi.integrate import integrate
 from wsabi.load import load
 
 if TYPE_CHECKING:
+    from wsabi.bridges.bilby import from_bilby
     from wsabi.bridges.jax import from_jax
     from wsabi.bridges.prior_transform import from_prior_transform
     from wsabi.bridges.pymc import from_pymc
@@ -47,6 +48,7 @@ __all__ = [
     "WorkersLost",
     "__version__",
     "compare",
+    "from_bilby",
     "from_jax",
     "from_prior_transform",
     "from_pymc",
@@ -72,6 +74,7 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
+    "from_bilby": "bridges.bilby",
     "from_pymc": "bridges.pymc",
     "from_jax": "bridges.jax",
     "from_prior_transform": "bridges.prior_transform",
