@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wsabi.bridges.prior_transform import from_prior_transform
     from wsabi.bridges.pymc import from_pymc
     from wsabi.bridges.sklearn import from_sklearn_gp
+    from wsabi.bridges.umbridge import from_umbridge
     from wsabi.comparison import Comparison, compare
     from wsabi.gp.kernel import SquaredExponential
     from wsabi.integrator import Integrator
@@ -53,6 +54,7 @@ __all__ = [
     "from_prior_transform",
     "from_pymc",
     "from_sklearn_gp",
+    "from_umbridge",
     "integrate",
     "load",
 ]
@@ -74,6 +76,7 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
+    "from_umbridge": "bridges.umbridge",
     "from_bilby": "bridges.bilby",
     "from_pymc": "bridges.pymc",
     "from_jax": "bridges.jax",
