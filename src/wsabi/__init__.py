@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wsabi.bridges.prior_transform import from_prior_transform
     from wsabi.bridges.pymc import from_pymc
     from wsabi.bridges.sklearn import from_sklearn_gp
+    from wsabi.bridges.stan import from_stan
     from wsabi.bridges.umbridge import from_umbridge
     from wsabi.comparison import Comparison, compare
     from wsabi.gp.kernel import SquaredExponential
@@ -54,6 +55,7 @@ __all__ = [
     "from_prior_transform",
     "from_pymc",
     "from_sklearn_gp",
+    "from_stan",
     "from_umbridge",
     "integrate",
     "load",
@@ -76,6 +78,7 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
+    "from_stan": "bridges.stan",
     "from_umbridge": "bridges.umbridge",
     "from_bilby": "bridges.bilby",
     "from_pymc": "bridges.pymc",

@@ -23,6 +23,7 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "getdist": ("result.to_getdist", lambda result: result.to_getdist()),
     "bilby": ("wsabi.from_bilby", lambda _: wsabi.from_bilby(None, {})),
     "umbridge": ("wsabi.from_umbridge", lambda _: wsabi.from_umbridge("http://localhost:1", "m", [(0.0, 1.0)])),
+    "stan": ("wsabi.from_stan", lambda _: wsabi.from_stan("line.stan")),
     "pymc": ("wsabi.from_pymc", lambda _: wsabi.from_pymc(None)),
     "jax": ("wsabi.from_jax", lambda _: wsabi.from_jax(lambda x: x, [(0.0, 1.0)])),
     "sklearn": ("wsabi.from_sklearn_gp", lambda _: wsabi.from_sklearn_gp(None)),

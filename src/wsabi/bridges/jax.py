@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wsabi.bridges.extras import needed
-from wsabi.bridges.points import model_with
+from wsabi.bridges.points import floored, model_with
 from wsabi.model import Model
 
 __all__ = ["JaxLikelihood", "from_jax"]
@@ -48,7 +48,7 @@ class JaxLikelihood:
         value = np.asarray(self._call(self._value, p))
         if value.shape != ():
             raise ValueError(f"a JAX log-likelihood must return one number, of shape (); got shape {value.shape}.")
-        return float(value)
+        return floored(float(value))
 
     def gradient(self, p: Any) -> Any:
         """∇ log ℓ, (D,), or a dict of the names."""

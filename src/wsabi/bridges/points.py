@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,9 @@ from wsabi._core.types import Array
 from wsabi.model import Model
 from wsabi.priors import Transform, as_prior
 
-__all__ = ["model_with", "row_of"]
+__all__ = ["floored", "model_with", "row_of"]
+
+_FLOOR = -1e100  # of log ℓ: below it a gradient overflows where the value does not
 
 
 def row_of(p: Any) -> Array:
@@ -25,3 +28,8 @@ def model_with(log_likelihood: Callable[..., Any], prior: Any, grad: Callable[..
     """The model with that gradient, but for a ``Transform``, which mixes the parameters and has no use for it."""
     prior = as_prior(prior)
     return Model(log_likelihood, prior, None if isinstance(prior, Transform) else grad)
+
+
+def floored(log_l: float) -> float:
+    """log ℓ, or −inf where it is so low that its gradient would not be finite."""
+    return -math.inf if log_l < _FLOOR else log_l

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabi._core.types import Array
 from wsabi.bridges.extras import needed
-from wsabi.bridges.points import model_with
+from wsabi.bridges.points import floored, model_with
 from wsabi.bridges.pymc_prior import Densities, Variable, prior_of, variables_of
 from wsabi.model import Model
 
@@ -35,7 +35,7 @@ class PyMCLikelihood:
 
     def __call__(self, p: Any) -> float:
         """log ℓ at a point (D,), or at a dict of the names."""
-        return float(self._function("value")(*self._arguments(p)))
+        return floored(float(self._function("value")(*self._arguments(p))))
 
     def gradient(self, p: Any) -> Any:
         """∇ log ℓ, (D,)."""
