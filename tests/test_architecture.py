@@ -65,7 +65,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("algorithm",),
 )
 # They import the core. What `result.plot` needs of them is loaded by _core/edges.py when it is asked for.
-EDGES = {"baselines", "cli", "pages", "plots", "reproduce"}
+EDGES = {"baselines", "bridges", "cli", "pages", "plots", "reproduce"}
 UNRANKED = {*EDGES, "problems", "result"}  # result.py is bare data that anything may build
 USERS_OF_PROBLEMS = {"cli", "reproduce"}
 CORE_NEEDS = {"numpy", "scipy", "cma"}

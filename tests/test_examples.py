@@ -10,8 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from bridging import imported, needs
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# The bridges, with the packages that each needs. These warn of this and that, which is their own affair.
+BRIDGES = {
+    "from_bilby.py": ["bilby"],
+    "from_dynesty.py": ["dynesty"],
+    "from_jax.py": ["jax"],
+    "from_pymc.py": ["pymc", "arviz"],
+    "from_scikit_learn.py": ["sklearn"],
+    "from_stan.py": ["bridgestan"],
+    "from_umbridge.py": ["umbridge"],
+}
 # A tenth of a nat sees a wrong normalisation or a wrong unit of the prior (log 2 = 0.7), and leaves room for the demo,
 # which has less than its usual budget here. The error is fixed by the seed, so there are no false alarms.
 TOLERANCE = 0.1
@@ -25,10 +37,10 @@ LENIENT = (
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-def run(command: list[str], folder: Path) -> str:
+def run(command: list[str], folder: Path, warnings: str = "error") -> str:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8", "COLUMNS": "120"}
     done = subprocess.run(
-        [sys.executable, "-W", "error", *command],
+        [sys.executable, "-W", warnings, *command],
         cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -47,6 +59,22 @@ def test_example_runs_and_is_right(script, tmp_path):
     lenient = ["-c", LENIENT] if script.name in MAY_WARN else []
     output = run([*lenient, str(script), *FEWER.get(script.name, [])], tmp_path)
     assert abs(printed("estimate", output) - printed("exact|known value", output)) < TOLERANCE, output
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(*needed)) for name, needed in BRIDGES.items()])
+def test_example_of_a_bridge_runs_and_is_right(name, tmp_path):
+    if name == "from_stan.py":
+        bridgestan = imported("bridgestan")
+        try:
+            bridgestan.compile.get_bridgestan_path()
+        except Exception as error:
+            pytest.skip(f"{name} is NOT run: BridgeStan has no sources to compile with ({error})")
+    output = run([str(ROOT / "examples" / "bridges" / name)], tmp_path, warnings="ignore")
+    assert abs(printed("estimate", output) - printed("exact", output)) < TOLERANCE, output
+
+
+def test_every_example_of_a_bridge_is_run():
+    assert {path.name for path in (ROOT / "examples" / "bridges").glob("*.py")} == BRIDGES.keys()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/sharp-bits.md", "docs/results.md"])

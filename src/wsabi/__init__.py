@@ -10,6 +10,13 @@ from wsabi.integrate import integrate
 from wsabi.load import load
 
 if TYPE_CHECKING:
+    from wsabi.bridges.bilby import from_bilby
+    from wsabi.bridges.jax import from_jax
+    from wsabi.bridges.prior_transform import from_prior_transform
+    from wsabi.bridges.pymc import from_pymc
+    from wsabi.bridges.sklearn import from_sklearn_gp
+    from wsabi.bridges.stan import from_stan
+    from wsabi.bridges.umbridge import from_umbridge
     from wsabi.comparison import Comparison, compare
     from wsabi.gp.kernel import SquaredExponential
     from wsabi.integrator import Integrator
@@ -43,6 +50,13 @@ __all__ = [
     "WorkersLost",
     "__version__",
     "compare",
+    "from_bilby",
+    "from_jax",
+    "from_prior_transform",
+    "from_pymc",
+    "from_sklearn_gp",
+    "from_stan",
+    "from_umbridge",
     "integrate",
     "load",
 ]
@@ -64,6 +78,13 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
+    "from_stan": "bridges.stan",
+    "from_umbridge": "bridges.umbridge",
+    "from_bilby": "bridges.bilby",
+    "from_pymc": "bridges.pymc",
+    "from_jax": "bridges.jax",
+    "from_prior_transform": "bridges.prior_transform",
+    "from_sklearn_gp": "bridges.sklearn",
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wsabi._core.edges import edge
 from wsabi._core.logspace import log_ratio_std
-from wsabi._core.types import Array
+from wsabi._core.types import Array, Seed
 from wsabi.gp.fit import FitRecord
 from wsabi.settings import Settings
 
@@ -30,6 +30,7 @@ Outcome = Literal["new region", "known region", "negligible mass", "unfinished"]
 Start = Literal["prior", "point"]
 Kind = Literal["annealed", "greedy", "ascent"]
 Source = Literal["models", "check points", "bulk"]
+Rows = Literal["draws", "weighted", "evaluations"]
 
 REASONS: dict[str, str] = {
     "tolerance": "the error bar of log Z is within the tolerance",
@@ -319,6 +320,22 @@ class Result:
     def to_html(self, path: str | Path) -> Path:
         """Write a page about this result, one HTML file that needs nothing from elsewhere; returns where it is."""
         return edge("pages.page").write_page(self, path)  # type: ignore[no-any-return]
+
+    def to_arviz(self, draws: int = 1000, *, chains: int = 4, rng: Seed = 0, **options: Any) -> Any:
+        """Draws for ArviZ (extra ``arviz``), as InferenceData or DataTree: :func:`wsabi.bridges.arviz.to_arviz`."""
+        return edge("bridges.arviz").to_arviz(self, draws, chains=chains, rng=rng, **options)
+
+    def to_dataframe(self, n: int = 4000, *, of: Rows = "draws", rng: Seed = 0) -> Any:
+        """A pandas DataFrame of draws, weighted points or evaluations: :func:`wsabi.bridges.pandas.to_dataframe`."""
+        return edge("bridges.pandas").to_dataframe(self, n, of=of, rng=rng)
+
+    def to_anesthetic(self) -> Any:
+        """The weighted points as ``anesthetic.MCMCSamples``: :func:`wsabi.bridges.anesthetic.to_anesthetic`."""
+        return edge("bridges.anesthetic").to_anesthetic(self)
+
+    def to_getdist(self, **options: Any) -> Any:
+        """The weighted points as ``getdist.MCSamples``: :func:`wsabi.bridges.getdist.to_getdist`."""
+        return edge("bridges.getdist").to_getdist(self, **options)
 
     def with_prior(self, prior: Any) -> Result:
         """log Z and posterior under another prior, from the same evaluations: Z' = Z·E[π'/π] under the posterior.
