@@ -15,6 +15,7 @@ MADE = {"changelog.md", "contributing.md", "code-of-conduct.md"}  # of files at 
 CODE = re.compile(r"^(```|~~~).*?^\1[ ]*$|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+PYTHON = re.compile(r"^```python[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```[ ]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -44,6 +45,13 @@ def broken(page: Path, text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_and_anchors_lead_somewhere(page):
     assert not broken(page, page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_blocks_are_python(page):
+    for block in PYTHON.findall(page.read_text(encoding="utf-8")):
+        if "--8<--" not in block:  # a file that the site includes
+            compile(block, page.name, "exec")
 
 
 def test_a_broken_link_is_seen():
