@@ -53,7 +53,7 @@ def run(*command: str | Path, folder: Path = ROOT) -> str:
     """Standard output of a command; where it fails, all that it wrote, and the end."""
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     done = subprocess.run(
-        [str(part) for part in command], cwd=folder, env=environment | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100"},
+        [str(part) for part in command], cwd=folder, env=environment | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100", "NO_COLOR": "1"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
     if done.returncode != 0:
@@ -119,7 +119,7 @@ def try_out(artifact: Path, version: str) -> None:
         begun = time.monotonic()
         run(*install, artifact, folder=home)
         run(python, "-m", "pip", "check", folder=home)
-        say(artifact.suffix, f"installed in {time.monotonic() - begun:.0f} s")
+        say("wheel" if artifact.suffix == ".whl" else "sdist", f"installed in {time.monotonic() - begun:.0f} s")
         say("  smoke test", run(python, "-c", SMOKE, version, home / "env", folder=home).strip())
         run(*install, f"{artifact}[cli]", folder=home)
         command = home / "env" / "bin" / "wsabi"
