@@ -17,10 +17,11 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-kernels oldest lint types format bench bench-peers study clean
+.PHONY: help demo test test-browser test-kernels test-bridges oldest lint types format bench bench-peers study docs outputs \
+  release-check clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.stamp-cli  ## the evidence of a small classification problem, live, beside its known value
 	$(BIN)/python examples/demo.py
@@ -44,8 +45,9 @@ lint: $(VENV)/.stamp-test  ## style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.stamp-test  ## strict type check of the package
+types: $(VENV)/.stamp-test  ## strict type check of the package, and of the examples
 	$(BIN)/mypy
+	$(BIN)/mypy --no-warn-return-any --exclude examples/bridges/ examples
 
 format: $(VENV)/.stamp-test  ## rewrite the files as `make lint` wants them
 	$(BIN)/ruff check --fix .
@@ -59,6 +61,16 @@ bench-peers: $(VENV)/.stamp-bench  ## other packages on the same problems, in th
 
 study: $(VENV)/.stamp-bench  ## long statistical studies: every benchmarks/study_*.py
 	@$(call run_all,benchmarks/study_*.py)
+
+docs: $(VENV)/docs/.stamp-docs  ## the documentation site, in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build --quiet
+	@echo "open build/site/index.html"
+
+outputs: $(VENV)/.stamp-test  ## run the examples, and write what they print into their pages
+	$(BIN)/python .ci/example_outputs.py
+
+release-check: $(VENV)/docs/.stamp-release  ## build sdist and wheel, install each in a clean environment, try them
+	$(VENV)/docs/bin/python .ci/release_check.py
 
 clean:  ## remove the virtual environment, caches and build products
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
@@ -77,6 +89,10 @@ endef
 # .stamp-X: the package is installed, editable, with its extra X, as pyproject.toml now asks.
 $(VENV)/oldest/.stamp-test: pyproject.toml
 	$(MAKE) VENV=$(VENV)/oldest $@
+
+# The tools of the documentation and of a release have an environment of their own, in which the tests need not run.
+$(VENV)/docs/.stamp-%: pyproject.toml
+	$(MAKE) VENV=$(VENV)/docs $@
 
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"

@@ -12,6 +12,7 @@ import numpy as np
 import wsabi
 from wsabi.adaptive.state import State
 from wsabi.plots.style import TRUTH, new_figure
+from wsabi.strategies.adaptive import AdaptiveStrategy
 
 BUDGET = 200
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -28,6 +29,8 @@ def log_likelihood(X: np.ndarray) -> np.ndarray:
 def draw(state: State, result: wsabi.Result, exact: float, path: Path) -> None:
     """Three panels: the points over ℓπ, the regions over the model of it, and the error of log Z as it went."""
     models = state.models
+    assert models is not None
+    assert result.ledger is not None
     axis = np.linspace(-2.9, 2.9, 200)
     grid = np.stack([part.ravel() for part in np.meshgrid(axis, axis)], axis=1)
     density = np.exp(log_likelihood(grid) + state.measure.log_pdf(grid))
@@ -55,8 +58,8 @@ def draw(state: State, result: wsabi.Result, exact: float, path: Path) -> None:
         circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         for part in models.parts:
             for radius, style in ((1.0, "-"), (2.0, "--")):
-                label = f"q: {radius:.0f} sd" if part is models.parts[0] else None
-                middle.plot(*part.frame.colour(radius * circle).T, color=ORANGE, ls=style, lw=1.2, label=label)
+                name = f"q: {radius:.0f} sd" if part is models.parts[0] else None
+                middle.plot(*part.frame.colour(radius * circle).T, color=ORANGE, ls=style, lw=1.2, label=name)
         middle.set_title("the measure q, over the model of ℓπ")
         for panel in (left, middle):
             panel.set(xlim=(-2.9, 2.9), ylim=(-2.9, 2.9), aspect="equal", xlabel="x₁", ylabel="x₂")
@@ -84,10 +87,13 @@ axis = np.linspace(-8.0, 8.0, 1601)
 grid = np.stack([part.ravel() for part in np.meshgrid(axis, axis)], axis=1)
 exact = math.log(np.exp(log_likelihood(grid) + prior.log_pdf(grid)).sum() * (axis[1] - axis[0]) ** 2)
 
-draw(integrator.strategy.state, result, exact, Path(sys.argv[1] if len(sys.argv) > 1 else "adaptive-run.png"))
+strategy = integrator.strategy
+assert isinstance(strategy, AdaptiveStrategy)
+draw(strategy.state, result, exact, Path(sys.argv[1] if len(sys.argv) > 1 else "adaptive-run.png"))
 for search in result.searches:
     print(f"search: {search.n_evals} evaluations, {search.outcome}, log mass {search.log_z:.3f}")
 check = result.certificate
+assert check is not None
 print(f"models   {check.model_log_z:.4f} ± {check.model_log_z_std:.4f}")
 print(f"check    {check.check_log_z:.4f} ± {check.check_log_z_std:.4f} from {check.n_points} points")
 print(f"estimate {result.log_z:.4f} ± {result.log_z_std:.4f}")

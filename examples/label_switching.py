@@ -1,6 +1,7 @@
 """A mixture whose components can be renumbered, declared as such: its mode comes twice, and one search finds both."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -10,7 +11,7 @@ random = np.random.default_rng(5)
 heights = np.concatenate([random.normal(-1.5, 0.8, 25), random.normal(2.0, 0.8, 15)])
 
 
-def log_density(mu1: np.ndarray, mu2: np.ndarray, log_sd: np.ndarray) -> np.ndarray:
+def log_density(mu1: ArrayLike, mu2: ArrayLike, log_sd: ArrayLike) -> np.ndarray:
     """log p(heights | parameters): each height is from N(mu1, sd²) or N(mu2, sd²), as likely from either."""
     sd = np.exp(log_sd)
     either = [stats.norm.logpdf(heights, mu, sd) for mu in (mu1, mu2)]

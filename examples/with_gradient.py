@@ -33,7 +33,7 @@ for name, grad in (("without grad", None), ("with grad", gradient)):
     print(f"the first of {len(result.searches)} searches took {result.searches[0].n_evals} to find the mode")
 
 # With thousands of evaluations, draws of a Student density that has the posterior's mode and curvature know Z to 0.01.
-mode = result.posterior.mean
+mode = np.asarray(result.posterior.mean)
 for _ in range(10):  # Newton's method
     curvature = design.T @ (np.exp(design @ mode)[:, None] * design) + np.eye(DIM) / 4.0
     mode = mode + np.linalg.solve(curvature, gradient(mode) - mode / 4.0)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wsabi.result import Result
     from wsabi.settings import Settings
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Comparison",
     "EvidenceWarning",

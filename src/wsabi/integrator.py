@@ -335,14 +335,13 @@ class Integrator:
 
         With the same prior and settings, and nothing asked or told here yet, its events are replayed: this integrator
         is then in the state in which that run ended, searches and check points included. Otherwise, or where the replay
-        takes another course (another machine, another version), the evaluations are taken as told.
+        takes another course (another machine, another version), the evaluations are taken as told. Where this
+        integrator has a journal that holds a run already, that run goes on and ``result`` is not used.
 
         Parameters
         ----------
         rng : seed, Generator or None: what follows is drawn from it. With None the run's own stream goes on, and what
             follows is what the unbroken run would have done.
-
-        Where this integrator has a journal that holds a run already, that run goes on and ``result`` is not used.
         """
         course, journal = self.course, self.journal
         if journal is not None and journal.past is not None and journal.past.ledger.events:
