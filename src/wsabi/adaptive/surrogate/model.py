@@ -178,6 +178,15 @@ class LogSurrogate:
         half = np.concatenate([half, solve_lower(L[n:, n:], values - S @ half)])
         return replace(self, Y=np.concatenate([self.Y, Y]), L=L, weights=solve_upper(L, half))
 
+    def left_out(self) -> tuple[Array, Array]:
+        """Errors of the data and their sds, (N,) each, each datum predicted by the surrogate without it.
+
+        With C = K⁻¹ and w = C·values they are w_n/C_nn and C_nn^−½ (Rasmussen & Williams 2006, equation 5.12). The sd
+        holds the noise of the datum.
+        """
+        precision = np.square(self._inverse).sum(axis=0)
+        return self.weights / precision, 1.0 / np.sqrt(precision)
+
     def predict_without(self, P: Array, groups: Sequence[Indices], last: int) -> tuple[Array, Array]:
         """Predictive means and variances, (G, M) each, at P (M, D); each leaves out one group of the ``last`` rows.
 
