@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from wsabi._core.types import Array, Mask
-from wsabi.adaptive.check.left_out import log_score
+from wsabi.adaptive.check.left_out import log_score, overconfidence_left_out
 from wsabi.adaptive.check.proposal import Proposal
 from wsabi.adaptive.models import Models
 from wsabi.adaptive.search.explorer import Explorer
@@ -52,7 +52,11 @@ def with_regions_of_told(state: State, search: Search, rng: np.random.Generator)
         return state
     known = _taken(state, state.known, first, "annealed")
     known = _without_needless(_with_modes(state, known, X, log_l, rng), X, log_l)
-    known = _each(known, X, log_l, lambda one, Y, y: replace(relearnt(one, Y, y, rng), extrapolates=True))
+    known = _each(known, X, log_l, lambda one, Y, y: relearnt(one, Y, y, rng))
+    doubt = overconfidence_left_out(known.explorers, state.measure, X, log_l)
+    known = known.with_explorers(
+        lambda one: replace(one, extrapolates=doubt * one.uncertainty < TUNING.unasked.believed)
+    )
     models = Models.of(known, state.problem.settings, X, log_l, rng)
     proposals = (*state.proposals, Proposal(state.measure, models))
     more = replace(state, known=known, models=models, proposals=proposals, search=None, is_unasked=True)

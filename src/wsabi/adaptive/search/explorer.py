@@ -249,13 +249,18 @@ class Explorer:
         means, variances = self.fitted_surrogate.predict_without(Y, groups, last)
         return self._log_expected(means, variances, self.feasible(Y))
 
+    def log_likelihood_own_without(self, X: Array, groups: Sequence[Indices], last: int) -> Array:
+        """log E[ℓ] by the surrogate, (M,) at X (M, D), each without its own group of the ``last`` data."""
+        Y = self.frame.whiten(X)
+        means, variances = self.fitted_surrogate.predict_own_without(Y, groups, last)
+        return self._log_expected(means, variances, self.feasible(Y))
+
     def standard_errors(self, X: Array, log_l: Array, groups: Sequence[Indices], last: int) -> Array:
         """Errors of the surrogate in units of its own sd, (M,), at X (M, D) with log ℓ (M,); zero where ℓ is zero.
 
         The surrogate is without the group of its ``last`` data that belongs to the point, if it has any.
         """
-        means, variances = self.fitted_surrogate.predict_without(self.frame.whiten(X), groups, last)
-        mean, variance = np.diagonal(means), np.diagonal(variances)
+        mean, variance = self.fitted_surrogate.predict_own_without(self.frame.whiten(X), groups, last)
         error = np.where(np.isfinite(log_l), log_l - self.top - mean, 0.0)
         return np.asarray(error / np.sqrt(variance + TUNING.search.resolution**2))
 
