@@ -52,8 +52,9 @@ def say(step: str, what: str) -> None:
 def run(*command: str | Path, folder: Path = ROOT) -> str:
     """Standard output of a command; where it fails, all that it wrote, and the end."""
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    environment |= {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100", "NO_COLOR": "1"}
     done = subprocess.run(
-        [str(part) for part in command], cwd=folder, env=environment | {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100", "NO_COLOR": "1"},
+        [str(part) for part in command], cwd=folder, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
     if done.returncode != 0:

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import wsabi
+from wsabi import course
 from wsabi.ledger import Told
 from wsabi.runs.journal import read
 
@@ -30,10 +31,13 @@ PRIOR = wsabi.Gaussian([0.0, 0.0])
 CASES: dict[str, dict] = {
     "adaptive": {"budget": 40, "tol": 0},
     "tolerance": {"budget": 90, "tol": 0.5},
+    "snapshots": {"budget": 60, "tol": 0},
     "plain": {"budget": 20, "settings": wsabi.Settings(measure="prior")},
     "batch": {"budget": 36, "tol": 0, "batch": 4},
     "gradient": {"budget": 50, "tol": 0, "grad": lambda x: -(x - CENTRE) / 0.3**2 + [0.9 * np.cos(3 * x[0]), 0.0]},
 }
+
+USUAL = course.SNAPSHOT_SECONDS, course.SNAPSHOT_SHARE
 
 
 def log_likelihood(x: np.ndarray) -> float:
@@ -48,6 +52,8 @@ def run(journal: Path | None, case: str, calls: Path | None = None) -> wsabi.Res
                 file.write(struct.pack("=dd", *x))
         return value
 
+    often = case == "snapshots"  # after every value, and not after some seconds of the library's own time
+    course.SNAPSHOT_SECONDS, course.SNAPSHOT_SHARE = (0.0, 0.0) if often else USUAL
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return wsabi.integrate(noted, PRIOR, rng=5, journal=journal, **CASES[case])

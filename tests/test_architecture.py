@@ -51,7 +51,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("search.leads", "search.search", "symmetry.proof"),
     ("purposes",),
     ("evaluations", "models"),
-    ("check.crossfit", "check.pareto", "check.proposal"),
+    ("check.crossfit", "check.left_out", "check.pareto", "check.proposal"),
     ("check.controls",),
     ("check.residuals",),
     ("check.combine", "bulk.tally"),
@@ -60,7 +60,7 @@ ADAPTIVE: tuple[tuple[str, ...], ...] = (
     ("bulk.planning", "state"),
     ("estimate",),
     ("policy",),
-    ("rebuilding", "searches", "told"),
+    ("rebuilding", "searches", "told", "unasked"),
     ("batches",),
     ("algorithm",),
 )

@@ -63,7 +63,8 @@ def test_only_what_is_new_is_replayed(tmp_path: Path, monkeypatch: pytest.Monkey
         lengths.append(len(events))
         return repeat(course, events)
 
-    monkeypatch.setattr(sys.modules["wsabi.following"], "repeat", counted)
+    for module in ("wsabi.following", "wsabi.replay"):
+        monkeypatch.setattr(sys.modules[module], "repeat", counted)
     with wsabi.Integrator(PRIOR, rng=1, journal=path) as integrator:
         advanced(integrator, 5)
         follower = Follower(path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,7 @@ from wsabi.ledger import (
 from wsabi.priors.chart import Chart
 from wsabi.result import Record
 from wsabi.runs.journal import Journal
+from wsabi.runs.snapshot import packed, unpacked
 from wsabi.settings import Settings
 from wsabi.strategies.adaptive import AdaptiveStrategy
 from wsabi.strategies.plain import PlainStrategy
@@ -48,6 +50,10 @@ __all__ = ["Course"]
 # Random streams are numbered by these and by how many evaluations were ever asked for: what a point is drawn from does
 # not depend on the order of the answers, on points that were put off, or on results that were asked for in between.
 FOR_POINTS, FOR_CLIMBS, FOR_BATCHES = range(10, 13)
+
+# Seconds of the library's own time after which the journal gets another snapshot, so that a run is resumed in about
+# that time; and how many times as long as writing one took, so that snapshots cost a twentieth of the own time at most.
+SNAPSHOT_SECONDS, SNAPSHOT_SHARE = 5.0, 20.0
 
 
 class Course:
@@ -91,6 +97,8 @@ class Course:
         self._climb: tuple[Climb, int] | None = None  # under way, and how many values were told before it
         self._replayed_seconds: float | None = None  # while events are replayed, the time at which they happened
         self._started = time.perf_counter()
+        self._own_seconds = 0.0  # that strategy and records have taken since there was a snapshot
+        self._next_snapshot = SNAPSHOT_SECONDS
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process has another zero of perf_counter; and only one may write to a journal.
@@ -139,6 +147,63 @@ class Course:
         self._started = time.perf_counter() - (self._replayed_seconds or 0.0)
         self._replayed_seconds = None
 
+    @contextlib.contextmanager
+    def _own_time(self) -> Iterator[None]:
+        """Count the seconds inside as the library's own."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._own_seconds += time.perf_counter() - begun
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def keep(self, least: float | None = None) -> None:
+        """Write a snapshot to the journal, if there is one, and if enough of the library's own time has gone by.
+
+        Parameters
+        ----------
+        least : seconds; None for as many as a run under way waits for.
+        """
+        due = self._next_snapshot if least is None else least
+        if self.journal is None or self._climb is not None or self._own_seconds < due:
+            return
+        begun = time.perf_counter()
+        # What is too large now is smaller soon, when models are built again; what cannot be written shows in replay.
+        with contextlib.suppress(JournalError, TypeError):
+            self.journal.keep_snapshot(len(self.log.events), packed(self._memory(), self.strategy.given))
+        self._own_seconds = 0.0
+        self._next_snapshot = max(SNAPSHOT_SECONDS, SNAPSHOT_SHARE * (time.perf_counter() - begun))
+
+    def _memory(self) -> dict[str, Any]:
+        """All that does not follow from the events without the strategy, but for what a new course has."""
+        return {
+            "points": self.points, "base": self.base, "log_l": self.log_l, "noise": self.noise,
+            "history": self.history, "next_record": self._next_record, "streams": self._streams,
+            "seconds": self.seconds, "actions": self.log.actions, "strategy": self.strategy.memory,
+        }  # fmt: skip
+
+    def recall(self, data: bytes, events: Sequence[Event]) -> None:
+        """Come into the state of a snapshot, which is that after these events, with the clock of the last of them.
+
+        Raises
+        ------
+        ValueError
+            If the snapshot cannot be read. The course is then as it was.
+        """
+        memory = unpacked(data, self.strategy.given)
+        try:
+            log = Logbook(self.log.origin, events)
+            log.give_back(memory["actions"])
+            self.points, self.base, self.log_l = memory["points"], memory["base"], memory["log_l"]
+            self.noise, self.history, self._next_record = memory["noise"], memory["history"], memory["next_record"]
+            self._streams, seconds = memory["streams"], memory["seconds"]
+            self.strategy.recall(memory["strategy"])
+        except (LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"the snapshot is of another course ({error})") from error
+        self.log = log
+        self.hold_clock(seconds)
+
     # -- events -------------------------------------------------------------------------------------------------------
 
     def append(self, event: Event, actions: Sequence[Action | None] | None = None) -> None:
@@ -184,7 +249,8 @@ class Course:
         under_way = [one.action for one in waiting if one.action is not None]
         while len(X) < n:
             rng = self._streams.stream(FOR_POINTS, self.log.n_asked + len(X) - len(first))
-            action = self.strategy.ask(under_way, rng)
+            with self._own_time():
+                action = self.strategy.ask(under_way, rng)
             under_way.append(action)
             actions.append(action)
             purposes.append(action.purpose.label)
@@ -216,11 +282,13 @@ class Course:
         fault = self.write()
         self.points = np.concatenate([self.points, told.X])
         self.base, self.log_l = base, values
-        if new:
-            self.strategy.tell(new)
-        self._record()
+        with self._own_time():
+            if new:
+                self.strategy.tell(new)
+            self._record()
         if fault is not None:
             raise fault
+        self.keep()
 
     def fail(self, X: Array, reason: str, *, again: bool) -> None:
         """Let the evaluations at X (N, D) fail; ``again`` has them come first when points are next asked for."""
@@ -297,7 +365,8 @@ class Course:
     def end_climb(self, summit: Summit | None) -> None:
         """Let the search that climbed go on from the mode it has found, or from its points where it found none."""
         rng = self._streams.stream(FOR_CLIMBS, self.log.n_asked)
-        self.strategy.climbed(summit, rng)
+        with self._own_time():
+            self.strategy.climbed(summit, rng)
         self._climb = None
         self.append(Climbed(None, None) if summit is None else Climbed(summit.mean, summit.cov))
 

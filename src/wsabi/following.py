@@ -14,10 +14,10 @@ from wsabi.errors import JournalError
 from wsabi.integrator import Integrator
 from wsabi.model import Model
 from wsabi.priors import as_prior
-from wsabi.replay import repeat, retold, retold_note
+from wsabi.replay import repeat, retold, retold_note, retraced
 from wsabi.result import Result
 from wsabi.runs.data import difference, is_complete, prior_data, prior_from, settings_from
-from wsabi.runs.journal import Record
+from wsabi.runs.journal import Record, read_snapshot
 from wsabi.runs.saved import read_any
 from wsabi.settings import Settings
 
@@ -94,14 +94,16 @@ class Follower:
 
     @single_threaded
     def _catch_up(self) -> None:
-        """Replay what has happened since the last time; from the beginning where that is not possible."""
-        ledger, done = self.record.ledger, 0 if self._is_retold else self._n_replayed
+        """Replay what has happened since the last time; from a snapshot or the beginning where that is not possible."""
+        ledger, n_done = self.record.ledger, self._n_replayed
+        integrator, begin = self._integrator, self._integrator.new_course
         self._n_replayed = 0  # were this interrupted, all would be replayed the next time
-        if not done:
-            self._integrator.course = self._integrator.new_course(ledger.origin)
-        if self._is_retold or not repeat(self._integrator.course, ledger.events[done:]):
-            self._is_retold = True
-            self._integrator.course = retold(self._integrator.new_course, ledger)
+        if not (n_done and not self._is_retold and repeat(integrator.course, ledger.events[n_done:])):
+            course = (
+                None if self._is_retold or n_done else retraced(begin, ledger, read_snapshot(self.path, self.record))
+            )
+            self._is_retold = course is None
+            integrator.course = retold(begin, ledger) if course is None else course
         self._n_replayed = len(ledger.events)
 
     def _signature(self) -> tuple[tuple[int, int], ...]:

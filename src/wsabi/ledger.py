@@ -263,6 +263,17 @@ class Logbook:
         """Evaluations that come first when points are next asked for."""
         return [self._by_point[key] for key in self._first]
 
+    @property
+    def actions(self) -> list[tuple[Array, Action]]:
+        """Points (D,) that were asked for and have no value, and the actions behind them: events do not hold those."""
+        return [(one.x, one.action) for one in self._by_point.values() if one.told is None and one.action is not None]
+
+    def give_back(self, actions: Sequence[tuple[Array, Action]]) -> None:
+        """Put the actions behind their points again."""
+        for x, action in actions:
+            key = x.tobytes()
+            self._by_point[key] = replace(self._by_point[key], u=action.u, action=action)
+
     def find(self, x: Array) -> Evaluation | None:
         """The evaluation at x (D,), or None."""
         return self._by_point.get(x.tobytes())

@@ -27,10 +27,12 @@ from wsabi.ledger import (
 )
 from wsabi.priors.chart import Chart, chart
 from wsabi.result import Result
-from wsabi.runs.journal import Journal
+from wsabi.runs.journal import Journal, Snapshot
 from wsabi.settings import Settings
 
-__all__ = ["Begin", "continued", "is_same_problem", "repeat", "replayed", "resumed", "retold", "retold_note"]
+__all__ = [
+    "Begin", "continued", "is_same_problem", "repeat", "replayed", "resumed", "retold", "retold_note", "retraced",
+]  # fmt: skip
 
 Begin = Callable[[Streams], Course]  # a new course, of some prior and settings, with that seed
 
@@ -40,13 +42,30 @@ NOT_REPLAYED = (
 )
 
 
-def replayed(begin: Begin, ledger: Ledger) -> Course | None:
-    """The course after all events of a ledger have happened again; None where they take another course."""
-    course = begin(ledger.origin)
-    if not repeat(course, ledger.events):
-        return None
-    course.release_clock()
+def replayed(begin: Begin, ledger: Ledger, snapshot: Snapshot | None = None) -> Course | None:
+    """The course after all events of a ledger have happened again, which goes on; None where they take another course.
+
+    From a snapshot on, where there is one and the events after it follow from it.
+    """
+    course = retraced(begin, ledger, snapshot)
+    if course is not None:
+        course.release_clock()
     return course
+
+
+def retraced(begin: Begin, ledger: Ledger, snapshot: Snapshot | None) -> Course | None:
+    """The same, with a clock that stands at the last event."""
+    course = begin(ledger.origin)
+    n_done = 0
+    if snapshot is not None:
+        try:
+            course.recall(snapshot.data, ledger.events[: snapshot.n_events])
+        except ValueError:
+            return retraced(begin, ledger, None)
+        n_done = snapshot.n_events
+    if repeat(course, ledger.events[n_done:]):
+        return course
+    return retraced(begin, ledger, None) if n_done else None
 
 
 def repeat(course: Course, events: Iterable[Event]) -> bool:
@@ -119,7 +138,7 @@ def resumed(begin: Begin, journal: Journal) -> Course:
     if past is None:
         course = begin(journal.origin)
     else:
-        again = replayed(begin, past.ledger)
+        again = replayed(begin, past.ledger, journal.snapshot())
         if again is not None:
             course = again
             for event in course.log.put_back:

@@ -172,5 +172,6 @@ def _with_result(integrator: Integrator, error: BaseException) -> BaseException:
 def _ended(integrator: Integrator, result: Result) -> Result:
     """The result of a run, after its journal has taken note of it."""
     if integrator.journal is not None:
+        integrator.course.keep(least=1.0)
         integrator.journal.end(result.reason, seconds=result.seconds, log_z=result.log_z, log_z_std=result.log_z_std)
     return result

@@ -26,7 +26,8 @@ def killed(journal: Path, case: str, kills: int, seed: int) -> dict[str, object]
 
 
 @pytest.mark.parametrize(
-    ("case", "kills"), [("adaptive", 4), ("tolerance", 2), ("plain", 3), ("batch", 2), ("gradient", 3)]
+    ("case", "kills"),
+    [("adaptive", 2), ("snapshots", 3), ("tolerance", 2), ("plain", 3), ("batch", 2), ("gradient", 3)],
 )
 def test_a_killed_run_ends_where_the_unbroken_one_does(tmp_path: Path, case: str, kills: int) -> None:
     found = killed(tmp_path / "run.db", case, kills, seed=1)

@@ -22,6 +22,7 @@ from wsabi.adaptive.search.known_regions import KnownRegions
 from wsabi.adaptive.state import Phase, Problem, State
 from wsabi.adaptive.symmetry.proof import ImageTests
 from wsabi.adaptive.told import scanned, with_lead_ended, with_told
+from wsabi.adaptive.unasked import is_mostly_unasked, with_regions_of_told
 from wsabi.ledger import Action, Observation
 
 __all__ = ["concluded", "initial", "step"]
@@ -101,6 +102,10 @@ def concluded(state: State, rng: np.random.Generator) -> State:
     if state.models is not None:
         return concluded_from_images(state, rng)
     search = state.search
+    if search is not None and is_mostly_unasked(state):
+        found = with_regions_of_told(state, search, rng)
+        if found.is_unasked:
+            return scanned(replace(found, unscanned=tuple(range(state.n))))
     if search is not None and (search.climbed or (search.first and not search.has_begun)):
         # The draws around the summit can wait, and so can a first design where enough was told.
         state = replace(state, search=search.without_design(), n_noticed=-1)

@@ -12,6 +12,7 @@ from wsabi.adaptive.bulk.sample import BulkEstimate
 from wsabi.adaptive.check.combine import certify
 from wsabi.adaptive.check.controls import FINAL, INTERIM, Effort
 from wsabi.adaptive.check.crossfit import CrossFit
+from wsabi.adaptive.check.left_out import overconfidence_left_out
 from wsabi.adaptive.check.pareto import smoothed
 from wsabi.adaptive.check.proposal import Proposal, log_mixture
 from wsabi.adaptive.models import Models
@@ -24,6 +25,7 @@ __all__ = [
     "belief",
     "bulk_estimate",
     "check_points",
+    "extrapolated_nats",
     "final_estimate",
     "interim_estimate",
     "posterior_draws",
@@ -85,8 +87,11 @@ def _estimate(state: State, models: Models, effort: Effort) -> Certificate:
     X, log_l, numbers = state.data.checks()
     log_p = log_mixture(state.proposals, numbers - state.data.first_proposal, X)
     proposal = state.proposals[-1]
+    doubt = (
+        overconfidence_left_out(models.explorers, models.measure, *state.data.training()) if state.is_unasked else None
+    )
     try:
-        relative = certify(models, proposal, X, log_l, log_p, rng, effort, state.crossfit)
+        relative = certify(models, proposal, X, log_l, log_p, rng, effort, state.crossfit, doubt)
     except NumericalError:
         if state.crossfit is None:
             raise
@@ -102,12 +107,26 @@ def _estimate(state: State, models: Models, effort: Effort) -> Certificate:
     )
 
 
+def extrapolated_nats(state: State, certificate: Certificate) -> float:
+    """Nats of log Z by the final ``certificate`` that come from surrogates which exceed all evaluations."""
+    if state.models is None or not state.is_unasked:
+        return 0.0
+    models = state.models.with_originals(
+        {
+            part.family: replace(part.explorer, extrapolates=False)
+            for part in state.models.parts
+            if part.symmetry is None
+        }
+    )
+    return abs(certificate.log_z - _estimate(state, models, FINAL).log_z)
+
+
 def relearnt(state: State) -> State:
     """The same for a last estimate, with surrogates that have learnt from all training data.
 
     They learn of the check points too, each of which is checked without itself.
     """
-    if state.models is None:
+    if state.models is None or state.is_unasked:  # the latter have learnt a last time as they were made
         return state
     rng = state.problem.streams.stream(FOR_LEARNING, state.n)
     models = state.models.relearnt(*state.training_data(), rng)

@@ -78,6 +78,7 @@ class State:
     n_refined : points given out to refine the models.
     crossfit : surrogates with the check points among their data, in the state of a last estimate; else None.
     bulk : points that no model learns of, drawn by the thousand; None before the first batch.
+    is_unasked : whether the regions come from evaluations most of which the engine has not asked for.
     """
 
     problem: Problem
@@ -100,6 +101,7 @@ class State:
     n_refined: int = 0
     crossfit: CrossFit | None = None
     bulk: Bulk | None = None
+    is_unasked: bool = False
 
     @property
     def measure(self) -> Measure:

@@ -1618,6 +1618,36 @@ class PolicyNumbers:
     )
 
 
+# -- unasked: evaluations that the engine has not chosen --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UnaskedNumbers:
+    """Numbers of what is made of evaluations that were told without being asked for."""
+
+    most_searches: int = number(
+        12,
+        unit="searches",
+        decides="how many evaluations higher than their neighbours are tried as modes",
+        evidence="chosen",
+        because="each takes a tenth of a second; a likelihood of more modes needs a run of its own",
+    )
+    least_gain: float = number(
+        3.0,
+        unit="nats",
+        decides="by how much a further region must raise the log density of evaluations left out",
+        evidence="chosen",
+        because="a factor of twenty: what is within chance is no region",
+    )
+    believed: float = number(
+        0.25,
+        unit="nats",
+        decides="the sd of log ℓ below which the surrogates stand alone",
+        evidence="measured",
+        because="python -m benchmarks.study_told: WSABI of such points was off by up to e^2.4 where it was below",
+    )
+
+
 @dataclass(frozen=True)
 class Tuning:
     """All numbers, by section."""
@@ -1630,6 +1660,7 @@ class Tuning:
     check: CheckNumbers = CheckNumbers()
     bulk: BulkNumbers = BulkNumbers()
     policy: PolicyNumbers = PolicyNumbers()
+    unasked: UnaskedNumbers = UnaskedNumbers()
 
 
 TUNING = Tuning()

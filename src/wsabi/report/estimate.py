@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wsabi._core.types import Array
-from wsabi.adaptive.estimate import belief, final_estimate, interim_estimate, posterior_draws
+from wsabi.adaptive.estimate import belief, extrapolated_nats, final_estimate, interim_estimate, posterior_draws
 from wsabi.adaptive.state import State
 from wsabi.errors import NumericalError
 from wsabi.posterior.posterior import Posterior
@@ -79,7 +79,7 @@ def adaptive_estimate(state: State, *, final: bool = False, noise: float = 0.0) 
         statistical=certificate.log_z_std,
         unseen=math.log1p(state.unseen_share),
         unsearched=state.unsearched_nats,
-        unfinished=state.known.unfinished_nats,
+        unfinished=math.hypot(state.known.unfinished_nats, extrapolated_nats(state, certificate)),
         infeasible=math.hypot(math.log1p(state.data.scarce_share), state.floor_nats(certificate.log_z)),
         noise=_noise_of_mean(state.data.log_l, noise),
         round_off=state.data.round_off,

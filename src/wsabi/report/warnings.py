@@ -27,6 +27,7 @@ __all__ = ["Remarks", "remarks_on_adaptive", "remarks_on_plain"]
 WIDE = 1.0  # nats: an evidence known to no better than a factor of e decides between no two models
 FEW_DRAWS = 100.0  # effective draws: with fewer a posterior mean is known to no better than a tenth of its sd
 MISPLACED = 0.15  # of the posterior: a mean may then be off by a seventh of the distance to where it belongs
+NOTABLE = 0.1  # nats: a tenth of the evidence
 MOST_VALUES = 3  # values or names in one sentence
 
 
@@ -69,7 +70,8 @@ def remarks_on_adaptive(
     names : of the D parameters.
     """
     remarks = _on_values(log_l, noise, state.measure.dim) + _on_numbers(state, estimate)
-    remarks += _on_searches(state) + _on_modes_left(state) + _on_declared(state, names) + _on_feasibility(state)
+    remarks += _on_told(state, estimate) if state.is_unasked else _on_searches(state)
+    remarks += _on_modes_left(state) + _on_declared(state, names) + _on_feasibility(state)
     return remarks + _on_edges(state, names) + _on_check(estimate) + _on_posterior(estimate, posterior)
 
 
@@ -162,6 +164,25 @@ def _on_searches(state: State) -> Remarks:
             f"The {len(outcomes)} searches keep ending in different places: modes that were not found may hold "
             f"{state.known.unseen_share:.2g} times the evidence of those found, and the error bar allows for that. "
             "Use a larger budget."
+        )
+    return Remarks(tuple(warnings))
+
+
+def _on_told(state: State, estimate: Estimate) -> Remarks:
+    """Of a result that rests on evaluations which the engine has not chosen."""
+    warnings = [
+        "Most evaluations were told and not asked for: a mode where none of them lies has gone unnoticed. Ask for "
+        "more, by run() or ask(): the first are then spent on searching."
+    ]
+    if state.known.unfinished_nats > 0.0:
+        warnings.append(
+            "The evaluations that were told do not come close to a mode: log Z is probably too low. Evaluate more, by "
+            "run() or ask()."
+        )
+    elif estimate.error.unfinished > NOTABLE:
+        warnings.append(
+            f"The models expect a likelihood above that of every evaluation: {estimate.error.unfinished:.2g} nats of "
+            "log Z rest on that, and the error bar holds them. Evaluate near the mode, by run() or ask()."
         )
     return Remarks(tuple(warnings))
 

@@ -4,6 +4,9 @@ One transaction holds one event, and is on the disk before the event is used. Wh
 power cut is therefore the run up to its last event, from which it goes on by replay. The file holds data only: the
 prior, settings and seed as JSON, and the events as JSON with a checksum each. Reading it executes nothing in it.
 
+A snapshot of what the run knows stands beside the events, so that a long run need not be replayed from its beginning.
+The events remain the truth: a snapshot of another engine, or of other events, is ignored.
+
 A run that cannot be replayed here (another version, another machine) begins a new course: its first events are the
 evaluations of the earlier course, taken as told. The earlier course stays in the file.
 """
@@ -27,21 +30,26 @@ from urllib.request import pathname2url
 import numpy as np
 
 from wsabi._core.types import Array, Streams
+from wsabi.adaptive.tuning import table
 from wsabi.errors import JournalError
 from wsabi.ledger import Event, Ledger
 from wsabi.runs.data import difference, event_data, event_from, prior_data, settings_data, text_of
 from wsabi.runs.lock import Lock
+from wsabi.runs.snapshot import fingerprint
 from wsabi.settings import Settings
 
-__all__ = ["Journal", "Record", "read"]
+__all__ = ["Journal", "Record", "Snapshot", "read", "read_snapshot"]
 
 APPLICATION = 0x77736162  # "wsab", in the header of the file: tells a journal from other SQLite files
-SCHEMA = 1
+SCHEMA = 2
 TABLES = (
     "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE event (course INTEGER NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, writer TEXT NOT NULL, "
     "kind TEXT NOT NULL, data TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (course, number)) WITHOUT ROWID",
+    "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, course INTEGER NOT NULL, n_events INTEGER NOT NULL, "
+    "of_events INTEGER NOT NULL, engine TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)",
 )
+LARGEST = 16 * 2**20  # bytes of a snapshot: a file of 20,000 evaluations, 12 MB of them, stays below 50 MB
 PATIENCE = 5.0  # seconds to wait for a reader that holds the file for a moment
 
 
@@ -55,12 +63,22 @@ class Record:
     ledger : seed and events of the last course.
     times : of the events, in seconds since 1970.
     course : number of the last course, from 1.
+    checksums : of the events.
     """
 
     run: Mapping[str, Any]
     ledger: Ledger = field(repr=False)
     times: tuple[float, ...] = field(repr=False)
     course: int
+    checksums: tuple[int, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a run knew after so many events, as :func:`wsabi.runs.snapshot.packed` writes it."""
+
+    n_events: int
+    data: bytes = field(repr=False)
 
 
 def versions() -> dict[str, str]:
@@ -117,6 +135,7 @@ class Journal:
             raise
         self._course = 1 if self.past is None else self.past.course
         self._n_written = 0 if self.past is None else len(self.past.ledger.events)
+        self._checksum = 0 if self.past is None else _joined(self.past.checksums)  # of all events
         self._writer = f"{socket.gethostname()}:{os.getpid()}"
 
     @property
@@ -134,14 +153,37 @@ class Journal:
         """
         new = events[self._n_written :]
         if new:
-            self._transact(self._rows(new, self._n_written))
+            rows = self._rows(new, self._n_written)
+            self._transact(rows)
             self._n_written = len(events)
+            self._checksum = _joined((row[-1] for row in rows), self._checksum)
 
     def begin_course(self, ledger: Ledger, **facts: Any) -> None:
         """Let the run begin anew, with these events; what the file holds so far stays in it."""
         self._course += 1
-        self._transact(self._rows(ledger.events, 0), {"entropy": list(ledger.origin.entropy), **facts})
+        rows = self._rows(ledger.events, 0)
+        self._transact(rows, {"entropy": list(ledger.origin.entropy), **facts})
         self._n_written = len(ledger.events)
+        self._checksum = _joined(row[-1] for row in rows)
+
+    def keep_snapshot(self, n_events: int, data: bytes) -> None:
+        """Keep what the run knows after its first ``n_events`` events, in the place of the snapshot before.
+
+        It saves time when the run goes on, and nothing else: the events remain the truth. It is not kept where it is
+        larger than ``LARGEST``, or of other events than the file has.
+
+        Raises
+        ------
+        JournalError
+            If it cannot be written.
+        """
+        if n_events == self._n_written and len(data) <= LARGEST:
+            row = (1, self._course, n_events, self._checksum, engine(), data, zlib.crc32(data))
+            self._transact([], snapshot=row)
+
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot in the file, if it is of this engine and of the events that the file had when it was opened."""
+        return None if self.past is None else _snapshot(self._connection, self.past)
 
     def keep(self, x: Array, value: float) -> None:
         """Keep a value that is told only when others are there too, such as the rest of a batch."""
@@ -199,14 +241,21 @@ class Journal:
             rows.append((self._course, number, now, self._writer, kind, text, crc))
         return rows
 
-    def _transact(self, rows: Iterable[tuple[Any, ...]], facts: Mapping[str, Any] | None = None) -> None:
-        """Write events and facts, all or nothing."""
+    def _transact(
+        self,
+        rows: Iterable[tuple[Any, ...]],
+        facts: Mapping[str, Any] | None = None,
+        snapshot: tuple[Any, ...] | None = None,
+    ) -> None:
+        """Write events, facts and a snapshot, all or nothing."""
         execute = self._connection.execute
         try:
             execute("BEGIN IMMEDIATE")
             for row in rows:
                 # A transaction that was interrupted after its commit is written once more, with the same content.
                 execute("INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            if snapshot is not None:
+                execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)", snapshot)
             for key, value in (facts or {}).items():
                 if value is None:
                     execute("DELETE FROM run WHERE key = ?", (key,))
@@ -257,7 +306,37 @@ def read(path: str | os.PathLike[str]) -> Record:
         ledger = Ledger(Streams(tuple(int(word) for word in run["entropy"])), tuple(events))
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(where, "its seed is missing") from error
-    return Record(run, ledger, tuple(row[2] for row in rows), course)
+    return Record(run, ledger, tuple(row[2] for row in rows), course, tuple(row[5] for row in rows))
+
+
+def read_snapshot(path: str | os.PathLike[str], record: Record) -> Snapshot | None:
+    """The snapshot in a journal, if it is of this engine and of the first events of ``record``; else None."""
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_connected(Path(path), readonly=True)) as connection:
+        return _snapshot(connection, record)
+    return None
+
+
+def _snapshot(connection: sqlite3.Connection, record: Record) -> Snapshot | None:
+    with contextlib.suppress(sqlite3.Error):
+        row = connection.execute("SELECT course, n_events, of_events, engine, data, crc FROM snapshot").fetchone()
+        if row is None:
+            return None
+        course, n_events, of_events, made_by, data, crc = row
+        fits = (course, made_by) == (record.course, engine()) and 0 < n_events <= len(record.checksums)
+        if fits and of_events == _joined(record.checksums[:n_events]) and zlib.crc32(data) == crc:
+            return Snapshot(n_events, data)
+    return None
+
+
+def engine() -> str:
+    """What a snapshot depends on beside the events: versions, source, and the numbers of the engine."""
+    numbers = [one.value for one in table()]
+    return text_of({**versions(), "source": fingerprint(), "numbers": zlib.crc32(repr(numbers).encode())})
+
+
+def _joined(checksums: Iterable[int], before: int = 0) -> int:
+    """One checksum of several, after ``before``."""
+    return zlib.crc32(b"".join(one.to_bytes(4, "big") for one in checksums), before)
 
 
 def _key_of(x: Array) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -61,6 +61,21 @@ class AdaptiveStrategy:
     def is_checked(self) -> bool:
         """Whether searches keep returning to known modes, and check points agree with the models."""
         return is_checked(self.state)
+
+    @property
+    def given(self) -> Mapping[str, object]:
+        """What never changes in a run."""
+        problem = self.state.problem
+        return {"problem": problem, **{one.name: getattr(problem, one.name) for one in fields(problem)}}
+
+    @property
+    def memory(self) -> State:
+        """The state."""
+        return self.state
+
+    def recall(self, memory: State) -> None:
+        """Go on from another state."""
+        self.state = memory
 
     def plan(self, budget: int, tol: float) -> None:
         """Set the number of evaluations that the run is expected to reach, and the error of log Z that will do."""

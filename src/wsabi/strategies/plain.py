@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +46,22 @@ class PlainStrategy:
     ) -> None:
         self.chart = chart
         self._model = SequentialModel(chart.measure, settings, rng, kernel)
+
+    @property
+    def given(self) -> Mapping[str, object]:
+        """What never changes in a run."""
+        model = self._model
+        fixed = {"measure": model.measure, "settings": model.settings}
+        return fixed if model.kernel is None else fixed | {"kernel": model.kernel}
+
+    @property
+    def memory(self) -> SequentialModel:
+        """The model."""
+        return self._model
+
+    def recall(self, memory: SequentialModel) -> None:
+        """Go on with another model."""
+        self._model = memory
 
     def plan(self, budget: int, tol: float) -> None:
         """Do nothing: this strategy does not plan."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,6 +56,20 @@ class Strategy(Protocol):
     @property
     def is_checked(self) -> bool:
         """Whether the error bar may end a run: the strategy has made all the checks of it that it makes."""
+        ...
+
+    @property
+    def given(self) -> Mapping[str, object]:
+        """What a strategy of the same prior, settings and seed has from its beginning, and a snapshot need not hold."""
+        ...
+
+    @property
+    def memory(self) -> Any:
+        """All else that it knows, for a snapshot."""
+        ...
+
+    def recall(self, memory: Any) -> None:
+        """Know what another strategy of the same prior, settings and seed knew, and no more."""
         ...
 
     def plan(self, budget: int, tol: float) -> None:

@@ -67,6 +67,21 @@ def test_without_each_is_what_surrogates_say_that_never_had_it() -> None:
     assert np.max(np.abs(rows[:-1] - rows[-1])) > 0.1  # or it would make no difference
 
 
+def test_what_is_no_datum_has_no_row() -> None:
+    """Far more check points than a surrogate has data: memory grows with the latter."""
+    regions, X = two_models(), check_points(2)
+    X[4] = 50.0
+    with tuned("search", max_data=5):
+        crossfit = CrossFit.of(regions, X, smooth(X), len(X))
+        assert_array_equal(crossfit.numbered, [0, 1, 2, 3, 5])
+        rows = crossfit.without_each(X)
+        own = crossfit.without_own(X)
+    assert rows.shape == (6, 6)
+    assert_array_equal(own[[0, 1, 2, 3, 5]], rows[np.arange(5), [0, 1, 2, 3, 5]])
+    assert own[4] == rows[-1, 4]
+    assert len(crossfit.numbered) == 6  # of so few, each
+
+
 def test_an_image_goes_with_the_point_that_it_is_an_image_of() -> None:
     regions, X = a_region_and_its_image(), check_points(3)
     both, twice = np.concatenate([X, TURN.image(X)]), np.tile(smooth(X), 2)

@@ -16,7 +16,7 @@ model that it checks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,11 +41,13 @@ def certify(
     rng: np.random.Generator,
     effort: Effort = INTERIM,
     crossfit: CrossFit | None = None,
+    doubt: float | None = None,
 ) -> Certificate:
     """Combine the models' integral with the check points X (N, D), log ℓ (N,), drawn with log density log_p (N,).
 
     With a ``crossfit`` the models are those of its regions, whose surrogates have the check points as data. Fewer check
-    points than ``min_points`` are not used.
+    points than ``min_points`` are not used. Without them ``doubt`` is the factor by which the surrogates underestimate
+    their errors, where they are of points that the engine has not chosen; None where it has.
     """
     crossfit = CrossFit.without_any(regions, len(X)) if crossfit is None else crossfit
     controls, draws = integrated(crossfit.regions, proposal, effort, rng)
@@ -53,9 +55,27 @@ def certify(
     if len(X) >= TUNING.check.min_points:
         controls, check = checked(controls, crossfit, draws, X, log_l, log_p)
     share = controls.share_alone if check is None else check.share
-    integral, variance = controls.combined(share, checked=check is not None)
+    if check is None and doubt is not None:
+        share, (integral, variance) = _of_any_points(replace(controls, overconfidence=doubt))
+    else:
+        integral, variance = controls.combined(share, checked=check is not None)
     combined = _combined(integral, variance, share, check)
     return _certificate(controls, check, share, integral, combined, len(X))
+
+
+def _of_any_points(controls: Controls) -> tuple[float, tuple[float, float]]:
+    """The share of WSABI, the models' integral I and its variance σ² where the points are not the engine's choice.
+
+    σ² is at least (κ s I)², with s the surrogates' mean predictive sd of log ℓ and κ their overconfidence. Where the
+    engine chooses the points that lessen s, a third of s is what the integral is wrong by; points of another kind may
+    all lie on one side. Where κ s is small, the surrogates stand alone: evaluations that were left out have shown that
+    they can be believed, and the WSABI models have no such proof.
+    """
+    sd = controls.overconfidence * controls.uncertainty
+    if sd < TUNING.unasked.believed:
+        return 0.0, (controls.surrogate, (sd * controls.surrogate) ** 2)
+    integral, variance = controls.combined(controls.share_alone, checked=False)
+    return controls.share_alone, (integral, max(variance, (sd * max(integral, controls.surrogate)) ** 2))
 
 
 @dataclass(frozen=True)

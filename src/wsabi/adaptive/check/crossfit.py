@@ -22,6 +22,7 @@ import numpy as np
 
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.models import Models
+from wsabi.adaptive.search.explorer import max_data
 from wsabi.adaptive.search.ground import ground_of
 
 __all__ = ["CrossFit"]
@@ -72,11 +73,31 @@ class CrossFit:
                 z[mine] = part.explorer.standard_errors(X[mine], log_l[mine], groups, len(owners))
         return z
 
-    def without_each(self, X: Array) -> Array:
-        """log M₋j for every j, and in the last row log M with all check points, (n + 1, M), at X (M, D)."""
-        log_l = np.empty((self.n + 1, len(X)))
+    def without_own(self, X: Array) -> Array:
+        """log M₋j at u_j for every j, (n,), with X (n, D) the check points."""
+        log_l = np.empty(len(X))
         for part, owners, mine in zip(self.regions.parts, self.owners, self.regions.shares(X), strict=True):
             if len(mine):
-                groups = [np.flatnonzero(owners == j) for j in range(self.n + 1)]
+                groups = [np.flatnonzero(owners == j) for j in mine]
+                log_l[mine] = part.explorer.log_likelihood_own_without(X[mine], groups, len(owners))
+        return log_l + self.regions.measure.log_pdf(X)
+
+    @property
+    def numbered(self) -> Indices:
+        """(J,) numbers of the check points that :meth:`without_each` has rows for: all of them, where they are few.
+
+        Of more than one surrogate can have for data, those that are data of some surrogate: for any other, M₋j is M.
+        """
+        if self.n <= max_data(self.regions.measure.dim):
+            return np.arange(self.n)
+        return np.unique(np.concatenate(self.owners))
+
+    def without_each(self, X: Array) -> Array:
+        """log M₋j for every j of :attr:`numbered`, and in the last row log M, (J + 1, M), at X (M, D)."""
+        numbers = [*self.numbered, self.n]
+        log_l = np.empty((len(numbers), len(X)))
+        for part, owners, mine in zip(self.regions.parts, self.owners, self.regions.shares(X), strict=True):
+            if len(mine):
+                groups = [np.flatnonzero(owners == j) for j in numbers]
                 log_l[:, mine] = part.explorer.log_likelihood_without(X[mine], groups, len(owners))
         return log_l + self.regions.measure.log_pdf(X)

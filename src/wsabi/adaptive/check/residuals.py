@@ -118,11 +118,12 @@ def surrogate_residuals(
     most = controls.log_cap + draws.proposal.log_pdf(X)
     if crossfit.is_plain:
         return true - exp_ratio(np.minimum(crossfit.regions.surrogate(X)[0], most) - log_p - controls.log_unit)
-    own = np.minimum(np.diagonal(crossfit.without_each(X)), most)
+    own = np.minimum(crossfit.without_own(X), most)
     some, log_p_some = draws.X[: TUNING.check.draws], draws.log_p[: TUNING.check.draws]
     log_ratios = np.minimum(crossfit.without_each(some) - log_p_some, controls.log_cap)
     integrals = draws.proposal.means_of(exp_ratio(log_ratios - controls.log_unit), some, log_p_some)
-    lacking = integrals[-1] - integrals[:-1]
+    lacking = np.zeros(len(X))
+    lacking[crossfit.numbered] = integrals[-1] - integrals[:-1]
     model = exp_ratio(own - log_p - controls.log_unit)
     return np.asarray(np.maximum(true - model, -bound(model)) - lacking)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from wsabi._core.linalg import square_distances
 from wsabi._core.types import Array, Indices
 from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.surrogate.learning import fit_log_surrogate
@@ -54,6 +55,7 @@ class Explorer:
     depth : nats below the best from which on data count as noisy.
     summit : N(μ, A⁻¹) with the mode μ of ℓπ and its curvature A there, where gradients have found them; else None.
     border : between its data and those of zero likelihood; None where there are none of those.
+    extrapolates : whether its surrogate may say more than a nat above the best datum where it is sure of it.
     """
 
     measure: Measure
@@ -71,6 +73,7 @@ class Explorer:
     depth: float = 0.0
     summit: Frame | None = None
     border: Border | None = None
+    extrapolates: bool = False
 
     @classmethod
     def from_prior(cls, measure: Measure, *, greedy: bool = False) -> Explorer:
@@ -229,9 +232,10 @@ class Explorer:
     def log_likelihood(self, X: Array) -> tuple[Array, Array]:
         """log E[ℓ] by the surrogate and its sd of log ℓ in nats, (M,) each, at X (M, D).
 
-        For g ~ N(m, v), log E[e^g] = m + ½v; here m is at most a nat above the best datum, and this holds for v up to
-        one nat². Beyond, the surrogate extrapolates and may grow without data, so half of what exceeds one is taken
-        off. Where ℓ may be zero, ℓ is multiplied by the chance that it is not, and the sd holds that uncertainty too.
+        For g ~ N(m, v), log E[e^g] = m + ½v; here m is at most a nat above the best datum, or at most m − 2√v where
+        the surrogate ``extrapolates``, and this holds for v up to one nat². Beyond, the surrogate extrapolates and may
+        grow without data, so half of what exceeds one is taken off. Where ℓ may be zero, ℓ is multiplied by the chance
+        that it is not, and the sd holds that uncertainty too.
         """
         Y = self.frame.whiten(X)
         mean, v = self.fitted_surrogate.predict(Y)
@@ -245,21 +249,44 @@ class Explorer:
         means, variances = self.fitted_surrogate.predict_without(Y, groups, last)
         return self._log_expected(means, variances, self.feasible(Y))
 
+    def log_likelihood_own_without(self, X: Array, groups: Sequence[Indices], last: int) -> Array:
+        """log E[ℓ] by the surrogate, (M,) at X (M, D), each without its own group of the ``last`` data."""
+        Y = self.frame.whiten(X)
+        means, variances = self.fitted_surrogate.predict_own_without(Y, groups, last)
+        return self._log_expected(means, variances, self.feasible(Y))
+
     def standard_errors(self, X: Array, log_l: Array, groups: Sequence[Indices], last: int) -> Array:
         """Errors of the surrogate in units of its own sd, (M,), at X (M, D) with log ℓ (M,); zero where ℓ is zero.
 
         The surrogate is without the group of its ``last`` data that belongs to the point, if it has any.
         """
-        means, variances = self.fitted_surrogate.predict_without(self.frame.whiten(X), groups, last)
-        mean, variance = np.diagonal(means), np.diagonal(variances)
+        mean, variance = self.fitted_surrogate.predict_own_without(self.frame.whiten(X), groups, last)
         error = np.where(np.isfinite(log_l), log_l - self.top - mean, 0.0)
         return np.asarray(error / np.sqrt(variance + TUNING.search.resolution**2))
+
+    def left_out(self, X: Array, log_l: Array) -> tuple[Array, Array]:
+        """Errors of the surrogate in units of its own sd, and that sd, (N,) each, at X (N, D) with log ℓ (N,) > −∞.
+
+        Where a point is among its data, the surrogate is without it.
+        """
+        surrogate, Y = self.fitted_surrogate, self.frame.whiten(X)
+        squares = square_distances(Y, surrogate.Y)
+        row = np.argmin(squares, axis=1)
+        is_datum = squares[np.arange(len(Y)), row] < TUNING.models.twin**2
+        errors, error_sds = surrogate.left_out()
+        mean, v = surrogate.predict(Y)
+        sd = np.where(is_datum, error_sds[row], np.sqrt(v + TUNING.search.resolution**2))
+        return np.where(is_datum, errors[row], log_l - self.top - mean) / sd, sd
 
     def _log_expected(self, mean: Array, v: Array, feasible: Array) -> Array:
         """log E[ℓ] for log ℓ − top ~ N(mean, v) where ℓ > 0, which it is by chance ``feasible``."""
         with np.errstate(divide="ignore"):
             excess = 0.5 * np.minimum(v, 1.0) - 0.5 * np.maximum(v - 1.0, 0.0)
-            return np.asarray(np.minimum(mean, 1.0) + excess + self.top + np.log(feasible))
+            return np.asarray(np.minimum(mean, self._highest(mean, v)) + excess + self.top + np.log(feasible))
+
+    def _highest(self, mean: Array, v: Array) -> Array | float:
+        """Nats above the best datum that the surrogate may say where log ℓ − top ~ N(mean, v)."""
+        return np.maximum(1.0, mean - 2.0 * np.sqrt(v)) if self.extrapolates else 1.0
 
     def log_posterior(self, X: Array) -> Array:
         """log ℓ^(1/t)π less a constant, (M,) at X (M, D), less the same caution as in the matching of q."""

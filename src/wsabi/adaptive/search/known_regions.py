@@ -245,6 +245,10 @@ class KnownRegions:
         regions = tuple(region for region in self.regions if region.family in kept)
         return replace(self, regions=regions, n_negligible=self.n_negligible + len(families - kept))
 
+    def without(self, family: int) -> KnownRegions:
+        """The same without the regions of a family."""
+        return replace(self, regions=tuple(region for region in self.regions if region.family != family))
+
     def with_explorers(self, other: Callable[[Explorer], Explorer]) -> KnownRegions:
         """The same with every region's explorer exchanged for another of the same region, its images' likewise."""
         own = {region.family: other(region.explorer) for region in self.regions if region.symmetry is None}
