@@ -16,6 +16,7 @@ from wsabi.adaptive import policy
 from wsabi.adaptive.search.search import Search
 from wsabi.adaptive.search.trust_region import Ascent, ascended, quadratic_through, within_ball
 from wsabi.adaptive.state import State
+from wsabi.adaptive.surrogate.frame import Frame
 from wsabi.adaptive.tuning import TUNING, tuned
 from wsabi.priors import Gaussian
 from wsabi.result import Kind, Outcome, SearchRecord, Start
@@ -529,3 +530,16 @@ def test_searches_are_not_enough_before_every_kind_has_come() -> None:
     returns = [EACH[1]] * 6
     assert not policy.keeps_returning(after(FIRST, *returns))
     assert policy.keeps_returning(after(FIRST, *returns, EACH[2]))
+
+
+@pytest.mark.parametrize("steep", [1e6, 1e16, 1e22])
+def test_the_mode_of_a_ridge_as_thin_as_round_off_has_a_covariance(steep: float) -> None:
+    """A curvature of 1e22 prior variances once made a singular covariance, and a run crashed."""
+    dim = 4
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))[0]
+    hessian = -(turn * np.array([1.0, 3.0, 10.0, steep])) @ turn.T
+    summit = replace(Ascent.begun(dim), hessian=hessian).summit(np.zeros(dim), np.eye(dim))
+    frame = Frame.of(summit.mean, summit.cov)
+    assert np.all(frame.widths <= 1.0 + 1e-9)
+    if steep == 1e6:
+        assert_allclose(summit.cov, np.linalg.inv(-hessian), atol=1e-9)
