@@ -88,6 +88,11 @@ class Browser:
         )
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=features)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until what has changed is laid out and drawn."""
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
     def open(self, address: str) -> None:
         """Load a page, and forget what others complained of."""

@@ -29,13 +29,23 @@ function replace(name, part) {
   for (const id of open) if (document.getElementById(id)) document.getElementById(id).open = true;
   if (focus) [...place.querySelectorAll(focusable)].find(e => nameOf(e) === focus)?.focus({preventScroll: true});
 }
+// The section that is read, and where on the screen it begins: what stands above it may grow. While nobody scrolls, it is
+// the same as after the last change, or the rounding of scrollY to whole pixels would add up.
+let kept = null;
+function place() {
+  if (kept && kept.y === scrollY) return kept;
+  const read = scrollY > 0 && [...document.querySelectorAll('section')].find(e => e.getBoundingClientRect().bottom > 0);
+  return read && {id: read.id, top: read.getBoundingClientRect().top};
+}
 async function update() {
   try {
     const answer = await fetch('now?' + new URLSearchParams(seen), {cache: 'no-store'});
     if (!answer.ok) throw new Error(answer.status);
-    const changed = answer.status === 204 ? {} : await answer.json(), down = scrollY;
+    const changed = answer.status === 204 ? {} : await answer.json(), before = place();
     for (const name in changed) replace(name, changed[name]);
-    if (scrollY !== down) scrollTo({top: down, behavior: 'instant'});
+    const read = before && document.getElementById(before.id);
+    if (read) scrollBy({top: read.getBoundingClientRect().top - before.top, behavior: 'instant'});
+    kept = read && {...before, y: scrollY};
     misses = 0;
   } catch { misses += 1; }
   document.getElementById('lost').hidden = misses < 2;
@@ -89,7 +99,7 @@ class LivePage:
     def html(self, nonce: str) -> str:
         """The page as it is now; its script runs only under that nonce."""
         now = self._now()
-        head = '<noscript><meta http-equiv="refresh" content="10"></noscript>'
+        head = '<style>html{overflow-anchor:none}</style><noscript><meta http-equiv="refresh" content="10"></noscript>'
         seen = json.dumps({name: _version(now[name]) for name in PARTS})
         foot = f'{LOST}<script nonce="{nonce}">const seen = {seen}, pause = {1e3 * self._pause:.0f};{SCRIPT}</script>'
         return shell(self._title, now, head, foot)
