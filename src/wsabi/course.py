@@ -54,6 +54,7 @@ FOR_POINTS, FOR_CLIMBS, FOR_BATCHES = range(10, 13)
 # Seconds of the library's own time after which the journal gets another snapshot, so that a run is resumed in about
 # that time; and how many times as long as writing one took, so that snapshots cost a twentieth of the own time at most.
 SNAPSHOT_SECONDS, SNAPSHOT_SHARE = 5.0, 20.0
+LARGEST = 24 * 2**20  # bytes of a snapshot before it is compressed: a file of 20,000 evaluations stays below 50 MB
 
 
 class Course:
@@ -169,9 +170,11 @@ class Course:
         if self.journal is None or self._climb is not None or self._own_seconds < due:
             return
         begun = time.perf_counter()
-        # What is too large now is smaller soon, when models are built again; what cannot be written shows in replay.
-        with contextlib.suppress(JournalError, TypeError):
-            self.journal.keep_snapshot(len(self.log.events), packed(self._memory(), self.strategy.given))
+        # What is too large stays out: models are smaller when they are built again, and bulk points, which may be a
+        # million, are replayed in no time.
+        with contextlib.suppress(JournalError, OverflowError, TypeError):
+            data = packed(self._memory(), self.strategy.given, most=LARGEST)
+            self.journal.keep_snapshot(len(self.log.events), data)
         self._own_seconds = 0.0
         self._next_snapshot = max(SNAPSHOT_SECONDS, SNAPSHOT_SHARE * (time.perf_counter() - begun))
 
@@ -180,7 +183,8 @@ class Course:
         return {
             "points": self.points, "base": self.base, "log_l": self.log_l, "noise": self.noise,
             "history": self.history, "next_record": self._next_record, "streams": self._streams,
-            "seconds": self.seconds, "actions": self.log.actions, "strategy": self.strategy.memory,
+            "seconds": self.seconds, "bulk_began": self.bulk_began, "actions": self.log.actions,
+            "strategy": self.strategy.memory,
         }  # fmt: skip
 
     def recall(self, data: bytes, events: Sequence[Event]) -> None:
@@ -197,11 +201,14 @@ class Course:
             log.give_back(memory["actions"])
             self.points, self.base, self.log_l = memory["points"], memory["base"], memory["log_l"]
             self.noise, self.history, self._next_record = memory["noise"], memory["history"], memory["next_record"]
-            self._streams, seconds = memory["streams"], memory["seconds"]
+            self._streams, self.bulk_began, seconds = memory["streams"], memory["bulk_began"], memory["seconds"]
             self.strategy.recall(memory["strategy"])
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"the snapshot is of another course ({error})") from error
         self.log = log
+        self._batches = [event for event in events if isinstance(event, BatchTold)]
+        prices = [Costs(event.own, event.call, event.bulk) for event in events if isinstance(event, Priced)]
+        self.costs = prices[-1] if prices else None
         self.hold_clock(seconds)
 
     # -- events -------------------------------------------------------------------------------------------------------
@@ -305,7 +312,8 @@ class Course:
     def begin_batch(self, n: int) -> None:
         """Draw a batch of n bulk points."""
         rng = self._streams.stream(FOR_BATCHES, self.log.n_asked)
-        self.strategy.begin_batch(n, rng)
+        with self._own_time():
+            self.strategy.begin_batch(n, rng)
         if self.bulk_began is None:
             self.bulk_began = self.seconds
         self.append(BatchBegun(n))
@@ -316,12 +324,14 @@ class Course:
         self.log.append(told)  # what has been evaluated is safe from here on
         fault = self.write()
         self._batches.append(told)
-        self.strategy.tell_batch(told.first, told.log_l + self.chart.log_weight(told.U))
-        if not len(self.strategy.batch[0]):
-            self._next_record = self.n_evals
-            self._record()
+        with self._own_time():
+            self.strategy.tell_batch(told.first, told.log_l + self.chart.log_weight(told.U))
+            if not len(self.strategy.batch[0]):
+                self._next_record = self.n_evals
+                self._record()
         if fault is not None:
             raise fault
+        self.keep()
 
     def to_base(self, points: Array) -> Array:
         """Base coordinates: remembered for points that were met before, computed for others."""

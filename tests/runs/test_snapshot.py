@@ -226,7 +226,7 @@ def test_from_a_wrong_state_the_run_is_replayed_from_its_beginning(tmp_path: Pat
 
 @pytest.mark.usefixtures("at_once")
 def test_a_snapshot_that_is_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LARGEST", 1000)
+    monkeypatch.setattr(course, "LARGEST", 100)
     path = tmp_path / "run.db"
     a_journal(path)
     assert journal.read_snapshot(path, journal.read(path)) is None

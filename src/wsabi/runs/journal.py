@@ -49,7 +49,6 @@ TABLES = (
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, course INTEGER NOT NULL, n_events INTEGER NOT NULL, "
     "of_events INTEGER NOT NULL, engine TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL)",
 )
-LARGEST = 16 * 2**20  # bytes of a snapshot: a file of 20,000 evaluations, 12 MB of them, stays below 50 MB
 PATIENCE = 5.0  # seconds to wait for a reader that holds the file for a moment
 
 
@@ -169,15 +168,15 @@ class Journal:
     def keep_snapshot(self, n_events: int, data: bytes) -> None:
         """Keep what the run knows after its first ``n_events`` events, in the place of the snapshot before.
 
-        It saves time when the run goes on, and nothing else: the events remain the truth. It is not kept where it is
-        larger than ``LARGEST``, or of other events than the file has.
+        It saves time when the run goes on, and nothing else: the events remain the truth. It is not kept where it is of
+        other events than the file has.
 
         Raises
         ------
         JournalError
             If it cannot be written.
         """
-        if n_events == self._n_written and len(data) <= LARGEST:
+        if n_events == self._n_written:
             row = (1, self._course, n_events, self._checksum, engine(), data, zlib.crc32(data))
             self._transact([], snapshot=row)
 

@@ -58,19 +58,22 @@ def fingerprint() -> str:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def packed(value: Any, given: Mapping[str, object]) -> bytes:
+def packed(value: Any, given: Mapping[str, object], most: int | None = None) -> bytes:
     """A tree of objects as bytes.
 
     Parameters
     ----------
     given : objects that are not written, by name; :func:`unpacked` is given their like.
+    most : largest number of bytes that its arrays may have; None for any.
 
     Raises
     ------
     TypeError
         If something in the tree cannot be written as data.
+    OverflowError
+        If its arrays have more than ``most`` bytes.
     """
-    writer = _Writer(given)
+    writer = _Writer(given, most)
     text = json.dumps([writer.of(value), writer.nodes], allow_nan=False, separators=(",", ":")).encode()
     return START + zlib.compress(struct.pack("<Q", len(text)) + text + b"".join(writer.arrays), LEVEL)
 
@@ -78,10 +81,10 @@ def packed(value: Any, given: Mapping[str, object]) -> bytes:
 class _Writer:
     """Objects as nodes, in an order in which each comes after what it refers to; arrays as bytes behind each other."""
 
-    def __init__(self, given: Mapping[str, object]) -> None:
+    def __init__(self, given: Mapping[str, object], most: int | None) -> None:
         self.nodes: list[Data] = []
         self.arrays: list[bytes] = []
-        self._size = 0
+        self._size, self._most = 0, most
         self._known: dict[int, Data] = {id(one): ["given", name] for name, one in given.items()}
         self._alive = list(given.values())  # an id is that of an object only while it is alive
 
@@ -115,6 +118,8 @@ class _Writer:
         return ["object", _name_of(kind), [[name, self.of(one)] for name, one in _content(value).items()]]
 
     def _array(self, value: Array) -> Data:
+        if self._most is not None and self._size + value.nbytes > self._most:
+            raise OverflowError(f"the arrays have more than {self._most} bytes.")
         data = value.tobytes()
         node = ["array", value.dtype.str, list(value.shape), list(value.strides), self._size]
         self.arrays.append(data)
