@@ -63,7 +63,7 @@ study: $(VENV)/.stamp-bench  ## long statistical studies: every benchmarks/study
 	@$(call run_all,benchmarks/study_*.py)
 
 docs: $(VENV)/docs/.stamp-docs  ## the documentation site, in build/site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/python -m mkdocs build
 	@echo "open build/site/index.html"
 
 outputs: $(VENV)/.stamp-test  ## run the examples, and write what they print into their pages

@@ -1,8 +1,7 @@
 """Read the package's docstrings for the API pages.
 
 A parameter is written `name : what it is`, where NumPy's convention has a type after the colon. The signature has the
-types, so the text moves to the description. `Returns` opens with a shape and becomes a paragraph. Roles of Sphinx
-become code.
+types, so the text moves to the description, and so does what `Returns` opens with. Roles of Sphinx become code.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ def readable(docstring: str) -> str:
         if title in {"Parameters", "Attributes"}:
             body = described(body)
         if title == "Returns":
-            text += f"**Returns** {textwrap.dedent(body).strip()}\n\n"
-        else:
-            text += f"{title}\n{'-' * len(title)}\n{body}"
+            body = f":\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n\n"
+        text += f"{title}\n{'-' * len(title)}\n{body}"
     return text
 
 

@@ -57,6 +57,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Point links such as ../CHANGELOG.md to the page that the file became; leave room where there is no list."""
     if page.file.src_uri in WITHOUT_NEIGHBOURS:
         page.meta["hide"] = ["navigation"]
+    if page.file.src_uri.startswith("examples/"):
+        page.meta["hide"] = ["toc"]  # there are no headings, and code needs the room
     up = "../" * page.file.src_uri.count("/")
     for source, target in TARGETS.items():
         markdown = markdown.replace(f"](../{up}{source}", f"]({up}{target}")

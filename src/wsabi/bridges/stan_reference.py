@@ -53,7 +53,7 @@ def _axis(centre: float, up: float, top: float, bottom: float) -> Axis:
     """What θ(u) is, from its values at 0, 1, 40 and −40."""
     if abs(top - centre - _FAR * (up - centre)) <= _SAME * abs(top - centre):
         return "free", centre, up - centre
-    if abs(up - bottom - np.e * (centre - bottom)) <= _SAME * abs(up - bottom):
+    if abs(up - bottom - math.e * (centre - bottom)) <= _SAME * abs(up - bottom):
         return "one bound", bottom, centre - bottom
     return "two bounds", bottom, top
 
