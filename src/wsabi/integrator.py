@@ -10,8 +10,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overlo
 
 import numpy as np
 
-from wsabi._core.checks import whole_number
 from wsabi._core.allocator import keep_freed_memory
+from wsabi._core.checks import whole_number
 from wsabi._core.threads import single_threaded
 from wsabi._core.types import Array, ArrayLike, Seed, Streams
 from wsabi.conclusion import result_of
