@@ -204,5 +204,5 @@ def test_our_part_runs():
         cwd=ROOT, env=ENVIRONMENT, capture_output=True, encoding="utf-8", timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "3/3 banana 2-D, simple Monte Carlo, seed 0:" in done.stdout
+    assert "4/4 banana 2-D, simple Monte Carlo, seed 0:" in done.stdout
     assert "| wsabi | 1 | 1 | 0 | 1/1 |" in done.stdout

@@ -21,7 +21,7 @@ def entrants_named(names: Sequence[str] | None) -> list[str]:
         if not found:
             raise SystemExit(f"no such peer: {name!r}; known are {', '.join(ENTRANTS)}.")
         chosen += found
-    return chosen
+    return list(dict.fromkeys(chosen))
 
 
 def parser() -> argparse.ArgumentParser:

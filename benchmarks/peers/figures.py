@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.peers.derived import Run, ended, of, time_to, window
 from benchmarks.peers.registry import ENTRANTS
 from benchmarks.peers.tables import cases_in, entrants_in, seconds
-from wsabi.plots.style import AMBER, BLUE, GREEN, GREY, ORANGE, PINK, SKY, new_figure
+from wsabi.plots.style import AMBER, BLUE, GREEN, GREY, ORANGE, PINK, SKY, TRUTH, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def look(name: str) -> tuple[str, str, tuple[float, ...]]:
     entrant = ENTRANTS[name]
     if entrant.file == "wsabi":
         position = list(entrant.peer.variants).index(name)
-        return (BLUE, AMBER)[min(position, 1)], MARKERS[position], DASHES[position]
+        return (BLUE, TRUTH, AMBER)[position % 3], MARKERS[position], DASHES[position]
     same = [n for n, e in ENTRANTS.items() if e.peer.kind == entrant.peer.kind and e.file != "wsabi"]
     position = same.index(name)
     return KIND_COLOURS[entrant.peer.kind], MARKERS[position % len(MARKERS)], DASHES[position % len(DASHES)]

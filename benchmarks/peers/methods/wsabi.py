@@ -12,6 +12,7 @@ PEER = Peer(
     kind="quadrature",
     variants={
         "wsabi": {},
+        "wsabi tol=0.003": {"tol": 0.003},
         "wsabi plain, 200": {"settings": wsabi.Settings(measure="prior"), "budget": 200},
     },
     imports=("wsabi.integrator", "wsabi.run"),
