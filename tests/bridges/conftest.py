@@ -9,6 +9,8 @@ from scipy import stats
 
 import wsabi
 
+collect_ignore = ["umbridge_server.py"]  # a program that tests start, which imports what may not be there
+
 
 @pytest.fixture(scope="package")
 def result() -> wsabi.Result:

@@ -85,7 +85,13 @@ class Stranger:
     pass
 
 
-@pytest.mark.parametrize("value", [Stranger(), print, lambda: None, {1}, Path("x"), np.array(["text"]), math], ids=repr)
+STRANGERS = {
+    "object": Stranger(), "builtin": print, "lambda": lambda: None, "set": {1}, "path": Path("x"),
+    "text": np.array(["text"]), "module": math,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", STRANGERS.values(), ids=STRANGERS.keys())
 def test_what_is_no_data_of_the_engine_is_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         packed([value], {})
