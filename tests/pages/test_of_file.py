@@ -17,6 +17,7 @@ import wsabi
 from wsabi.pages.document import Content, document
 from wsabi.pages.of_file import RunFile
 from wsabi.runs.data import text_of
+from wsabi.runs.journal import SCHEMA
 
 PRIOR = wsabi.Gaussian([0.0], names=["a"])
 
@@ -139,7 +140,7 @@ def test_of_a_journal_of_another_version(ended: Path, tmp_path: Path) -> None:
     run = RunFile(path)
     assert run.state is None
     assert run.content().verdict.startswith("This file cannot be read:")
-    assert "written by another version of wsabi (format 7; this version reads 1)" in run.content().verdict
+    assert f"written by another version of wsabi (format 7; this version reads {SCHEMA})" in run.content().verdict
     assert document(run.content()).count("<h2") == 0
 
 

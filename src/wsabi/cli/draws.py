@@ -29,11 +29,8 @@ def _npz(result: wsabi.Result, out: Path, n: int, seed: int) -> None:
 
 def _netcdf(result: wsabi.Result, out: Path, n: int, seed: int) -> None:
     """The groups of ``result.to_arviz()``; in four chains where n allows it, since ArviZ compares chains."""
-    to_arviz = getattr(result, "to_arviz", None)
-    if to_arviz is None:
-        raise ImportError("ArviZ, by result.to_arviz(): pip install 'wsabi[arviz]'.")
     chains = 4 if n % 4 == 0 else 1
-    to_arviz(n // chains, chains=chains, rng=seed).to_netcdf(str(out))
+    result.to_arviz(n // chains, chains=chains, rng=seed).to_netcdf(str(out))
 
 
 WRITERS: dict[str, Callable[[wsabi.Result, Path, int, int], None]] = {".csv": _csv, ".npz": _npz, ".nc": _netcdf}

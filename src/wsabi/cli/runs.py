@@ -184,7 +184,7 @@ def export_command(
     try:
         WRITERS[out.suffix](result, out, n, seed)
     except ImportError as error:
-        fail(f"{out.suffix} files need another package: {error}", FAILED)
+        fail(str(error), FAILED)
     except OSError as error:
         fail(f"{out} cannot be written: {error.strerror or error}.", FAILED)
     sys.stderr.write(f"{n} draws of {len(result.names)} parameters in {out}\n")

@@ -29,8 +29,8 @@ function replace(name, part) {
   for (const id of open) if (document.getElementById(id)) document.getElementById(id).open = true;
   if (focus) [...place.querySelectorAll(focusable)].find(e => nameOf(e) === focus)?.focus({preventScroll: true});
 }
-// The section that is read, and where on the screen it begins: what stands above it may grow. While nobody scrolls, it is
-// the same as after the last change, or the rounding of scrollY to whole pixels would add up.
+// The section that is read, and where on the screen it begins: what stands above it may grow. While nobody scrolls, it
+// is the same as after the last change, or the rounding of scrollY to whole pixels would add up.
 let kept = null;
 function place() {
   if (kept && kept.y === scrollY) return kept;
