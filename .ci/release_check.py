@@ -107,7 +107,7 @@ def built(version: str) -> tuple[Path, Path]:
 def check_metadata(*artifacts: Path) -> None:
     """Twine reads the metadata as an index does."""
     for line in run(sys.executable, "-m", "twine", "check", "--strict", *artifacts).splitlines():
-        say("twine check", line.replace(str(DIST), "dist"))
+        say("twine check", re.sub(r"\x1b\[\d*m", "", line).replace(str(DIST), "dist"))
 
 
 def try_out(artifact: Path, version: str) -> None:
