@@ -203,8 +203,10 @@ def truncated(log_weights: Array) -> Array:
     return np.asarray(w / w.sum())
 
 
-def importance_sample(target: Target, case: Case, modes: Sequence[Mode], rng: np.random.Generator) -> list[Round]:
-    """Rounds of adaptation, each refitted to all points so far, and the last, independent one.
+def adapted(
+    target: Target, case: Case, modes: Sequence[Mode], rng: np.random.Generator
+) -> tuple[Proposal, list[Round]]:
+    """A proposal after rounds of adaptation, each refitted to all points so far, and those rounds.
 
     A point of any earlier round r has weight ℓπ / Σ_r n_r q_r: the rounds together are one sample of their mixture.
     """
@@ -222,9 +224,14 @@ def importance_sample(target: Target, case: Case, modes: Sequence[Mode], rng: np
         mixture = special.logsumexp([q.log_pdf(points) for q in proposals], axis=0)
         fitted = refitted(points, values, mixture, case, rng)
         proposal = Proposal(target.problem, joined([(1.0 - MODE_SHARE, fitted), (MODE_SHARE, base)]))
+    return proposal, rounds
+
+
+def importance_sample(target: Target, case: Case, modes: Sequence[Mode], rng: np.random.Generator) -> list[Round]:
+    """Rounds of adaptation, and the last, independent one."""
+    proposal, rounds = adapted(target, case, modes, rng)
     X = proposal.sample(case.final, rng)
-    rounds.append(Round.of(target(X) - proposal.log_pdf(X)))
-    return rounds
+    return [*rounds, Round.of(target(X) - proposal.log_pdf(X))]
 
 
 def lattice_sum(target: Target, mode: Mode, step: float, depth: float = 20.0) -> float:
