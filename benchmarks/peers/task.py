@@ -145,10 +145,11 @@ class Task:
             self.clock.append((self.n_evals, started - self.started - self.inside))
         points = np.asarray(X, dtype=np.float64)
         self.n_evals += len(points)
-        with np.errstate(all="ignore"):
-            values = np.asarray(self.function(points), dtype=np.float64)
-        self.inside += time.process_time() - started
-        return values
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(self.function(points), dtype=np.float64)
+        finally:
+            self.inside += time.process_time() - started
 
     def log_likelihood(self, x: Array) -> float:
         """log ℓ of one point (D,)."""
