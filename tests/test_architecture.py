@@ -78,7 +78,7 @@ LIGHT = {"numpy", "scipy.linalg", "scipy.special"}  # all that a core module may
 HEAVY = ("numpy", "scipy", "matplotlib", "cma", "rich", "typer", "wsabi.integrator")
 HEAVY_ENGINE = ("scipy.stats", "scipy.optimize", "scipy.spatial", "matplotlib", "cma", "rich", "typer")
 MODERN_RANDOM = {"BitGenerator", "Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}
-STATE = {"get_state", "seed", "set_state"}  # not draws: a test may look whether the global state was left alone
+STATE = {"get_state", "seed", "set_state"}  # not draws: a test looks at the global state, a benchmark seeds its peers'
 
 Graph = dict[str, set[str]]
 Layers = tuple[tuple[str, ...], ...]
@@ -311,7 +311,7 @@ def test_an_import_is_light(module, heavy):
 
 @pytest.mark.parametrize("folder", ["src", "tests", "examples", "benchmarks"])
 def test_no_draw_from_the_global_random_state(folder):
-    allowed = STATE if folder == "tests" else ()
+    allowed = STATE if folder in ("tests", "benchmarks") else ()
     files = {path.relative_to(ROOT): path.read_text("utf-8") for path in sorted((ROOT / folder).rglob("*.py"))}
     found = [f"{name}:{use}" for name, source in files.items() for use in legacy_draws(source, allowed)]
     assert found == []
