@@ -37,6 +37,10 @@ test-browser: $(VENV)/.stamp-test  ## the pages in headless Chromium (Debian: ap
 test-kernels: $(VENV)/.stamp-test  ## the tests under each OpenBLAS kernel of KERNELS that this CPU can run
 	.ci/kernels "$(KERNELS)" $(BIN)/python -m pytest -n $(JOBS) $(TESTS)
 
+test-bridges: $(VENV)/bridges/.stamp-test,bridges  ## the bridges to other packages, with all of these installed
+	WSABI_BRIDGES=all $(VENV)/bridges/bin/python -m pytest -n $(JOBS) -rs tests/bridges \
+	  tests/test_examples.py::test_example_of_a_bridge_runs_and_is_right
+
 oldest: $(VENV)/oldest/.stamp-test  ## the tests with the oldest NumPy, SciPy and cma that are supported
 	$(VENV)/oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.15.*" "cma==3.3.*"
 	$(VENV)/oldest/bin/python -m pytest -n $(JOBS)
@@ -89,6 +93,9 @@ endef
 # .stamp-X: the package is installed, editable, with its extra X, as pyproject.toml now asks.
 $(VENV)/oldest/.stamp-test: pyproject.toml
 	$(MAKE) VENV=$(VENV)/oldest $@
+
+$(VENV)/bridges/.stamp-test,bridges: pyproject.toml
+	$(MAKE) VENV=$(VENV)/bridges $@
 
 # The tools of the documentation and of a release have an environment of their own, in which the tests need not run.
 $(VENV)/docs/.stamp-%: pyproject.toml

@@ -176,6 +176,11 @@ def is_found() -> bool:
 
 @pytest.mark.skipif(not is_found() and not ALL, reason="the sampler of bilby is NOT tested: wsabi is not installed")
 class TestSampler:
+    @pytest.fixture(autouse=True)
+    def _no_list_of_packages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """For its list bilby imports pip, after which setuptools cannot be imported, which other tests need."""
+        monkeypatch.setattr("bilby.core.sampler.env_package_list", lambda **_: None)
+
     def run(self, bilby: Any, likelihood: Any, folder: Path, **options: Any) -> Any:
         return bilby.run_sampler(
             likelihood, flat(bilby), sampler="wsabi", outdir=str(folder), label="line", seed=0, **options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import pickle
@@ -160,7 +161,7 @@ def test_models_libraries_pickles_and_files(compiled: Any, tmp_path: Path) -> No
     assert pickle.loads(pickle.dumps(first.log_likelihood))(x) == value
     apart = wsabi.from_stan(compiled["line"], DATA, prior_data=NO_DATA)
     assert pickle.loads(pickle.dumps(apart.prior)).log_pdf(x[None]) == apart.prior.log_pdf(x[None])
-    made = bridgestan.StanModel(compiled["line"], DATA, warn=False)
+    made = bridgestan.StanModel(compiled["line"], json.dumps(DATA), warn=False)
     assert wsabi.from_stan(made).log_likelihood(x) == value
     with pytest.raises(TypeError, match="data: a StanModel has its own"):
         wsabi.from_stan(made, DATA)

@@ -120,7 +120,7 @@ class BilbyLikelihood:
         method = self.likelihood.log_likelihood_ratio if self.use_ratio else self.likelihood.log_likelihood
         if "parameters" in inspect.signature(method).parameters:
             value = float(method(parameters=parameters))
-        else:  # the way of bilby before 2.7
+        else:  # a likelihood that keeps its parameters as state, as all did before bilby 2.7
             self.likelihood.parameters.update(parameters)
             value = float(method())
         return value if value > _ZERO or np.isnan(value) else -np.inf
@@ -151,6 +151,8 @@ def from_bilby(likelihood: Any, priors: Any, *, use_ratio: bool = False) -> Mode
         result = wsabi.integrate(model)
     """
     prior = needed("bilby.core.prior", "bilby", _USER)
+    if not hasattr(prior, "WeightedDiscreteValues"):  # before 2.7, joint priors came out independent
+        raise ImportError("wsabi.from_bilby needs bilby 2.7 or newer: pip install 'wsabi[bilby]'.", name="bilby")
     if not callable(getattr(likelihood, "log_likelihood", None)):
         raise TypeError(f"likelihood must be a bilby.Likelihood; got {type(likelihood).__name__}.")
     priors = priors if isinstance(priors, prior.PriorDict) else prior.PriorDict(dict(priors))
@@ -158,7 +160,7 @@ def from_bilby(likelihood: Any, priors: Any, *, use_ratio: bool = False) -> Mode
     keys = tuple(priors.non_fixed_keys)
     if not keys:
         raise ValueError("priors have no free parameter: there is nothing to integrate over.")
-    discrete = [key for key in keys if isinstance(priors[key], getattr(prior, "WeightedDiscreteValues", ()))]
+    discrete = [key for key in keys if isinstance(priors[key], prior.WeightedDiscreteValues)]
     if discrete:
         raise ValueError(
             f"{discrete[0]} is discrete ({type(priors[discrete[0]]).__name__}): make one model for each of its values, "

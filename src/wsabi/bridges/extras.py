@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 __all__ = ["needed"]
@@ -23,7 +24,9 @@ def needed(module: str, extra: str, user: str) -> Any:
         If it is not installed, with the command that installs it. Faults inside the package are raised as they are.
     """
     try:
-        return importlib.import_module(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # news of the package, for those who import it themselves
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:

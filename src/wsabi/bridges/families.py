@@ -81,7 +81,7 @@ FAMILIES: dict[str, Callable[..., Any]] = {
     "StudentTRV": lambda stats, nu, mu, sigma: stats.t(nu, mu, sigma),
     "HalfStudentTRV": lambda stats, nu, sigma: HalfStudent(nu, sigma),
     "CauchyRV": lambda stats, alpha, beta: stats.cauchy(alpha, beta),
-    "HalfCauchyRV": lambda stats, beta: stats.halfcauchy(scale=beta),
+    "HalfCauchyRV": lambda stats, *loc_beta: stats.halfcauchy(loc_beta[-2] if len(loc_beta) > 1 else 0.0, loc_beta[-1]),
     "LaplaceRV": lambda stats, mu, b: stats.laplace(mu, b),
     "LogisticRV": lambda stats, mu, s: stats.logistic(mu, s),
     "WeibullBetaRV": lambda stats, alpha, beta: stats.weibull_min(alpha, scale=beta),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +42,10 @@ class StanDensity:
     def model(self) -> Any:
         """The ``bridgestan.StanModel``."""
         bridgestan = needed("bridgestan", "stan", "wsabi.from_stan")
-        return bridgestan.StanModel(self.library, self.data, warn=False)
+        data = self.data
+        if isinstance(data, Mapping):  # BridgeStan before 2.7 takes text only
+            data = json.dumps(dict(data), default=lambda value: np.asarray(value).tolist())
+        return bridgestan.StanModel(self.library, data, warn=False)
 
     @property
     def names(self) -> list[str]:
