@@ -117,10 +117,10 @@ def time_against_cost(runs: Sequence[Run], accuracy: float = 0.1) -> Figure:
         found = window(runs, case, accuracy)
         if not found.is_empty:
             axes.axvspan(max(found.low, costs[0]), min(found.high, costs[-1]), color=BLUE, alpha=0.08, lw=0)
-            for end, side in ((found.low, "left"), (found.high, "right")):
+            for end, side, y in ((found.low, "left", 0.98), (found.high, "right", 0.91)):
                 if costs[0] < end < costs[-1]:
                     text = f" {seconds(end)} "
-                    axes.text(end, 0.98, text, transform=axes.get_xaxis_transform(), fontsize=7, va="top", ha=side)
+                    axes.text(end, y, text, transform=axes.get_xaxis_transform(), fontsize=7, va="top", ha=side)
         axes.set(xscale="log", yscale="log")
         axes.set_xlim(costs[0], costs[-1])
     label_edges(grid, "seconds for each evaluation", f"seconds to {accuracy:g} nats")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.derived import ACCURACIES, COSTS, Run, Window, ended, median, middle, of, reach, time_to, window
@@ -158,6 +158,12 @@ def seconds(value: float) -> str:
     return f"{value / 1e-9:.2g} ns"
 
 
+def _with_options(name: str, options: Mapping[str, object]) -> str:
+    """The name of a variant and what ``run`` gets for it; objects with a long name by their argument alone."""
+    shown = [f"{key}={value!r}" if len(repr(value)) < 40 else f"{key}=..." for key, value in options.items()]
+    return f"{name} [{', '.join(shown)}]" if shown else name
+
+
 def calls() -> str:
     """The function of each peer, quoted from its file."""
     parts = []
@@ -165,9 +171,7 @@ def calls() -> str:
         source = inspect.getsource(module.run).strip()
         peer = module.PEER
         wants = f" ({', '.join(peer.requirements)})" if peer.requirements else ""
-        variants = ", ".join(
-            f"{name}" + (f" {dict(options)}" if options else "") for name, options in peer.variants.items()
-        )
+        variants = ", ".join(_with_options(name, options) for name, options in peer.variants.items())
         doc = (module.__doc__ or "").strip()
         parts.append(
             f"#### {variants}{wants}\n\n{doc}\n\n```python\n# benchmarks/peers/methods/{file}.py\n{source}\n```\n"

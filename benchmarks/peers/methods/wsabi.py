@@ -1,4 +1,7 @@
-"""wsabi itself: the call of the README, without a budget or any other choice, and variants of it."""
+"""wsabi itself: the call of the README, without a budget or any other choice, and variants of it.
+
+One variant has a tolerance, one is plain WSABI-L under the prior, `Settings(measure="prior")`, with 200 evaluations.
+"""
 
 from __future__ import annotations
 
