@@ -16,7 +16,6 @@ PAGES = {
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
 }
 TARGETS = {**PAGES, "README.md": "index.md"}
-LATER = {"benchmarks.md", "bridges.md"}  # pages of the navigation that need not exist
 WITHOUT_NEIGHBOURS = {"index.md", "quickstart.md"}  # pages beside which a list of pages would have one entry
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
 
@@ -24,25 +23,6 @@ LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
 def from_root(markdown: str) -> str:
     """The text of a file at the root, with its links as seen from docs/."""
     return LINK.sub(lambda found: TARGETS.get(found[1], found[1].removeprefix("docs/")), markdown)
-
-
-def existing(entries: list[Any]) -> list[Any]:
-    """The navigation without pages of LATER that do not exist."""
-    kept = []
-    for entry in entries:
-        target = next(iter(entry.values())) if isinstance(entry, dict) else entry
-        if isinstance(target, list):
-            entry = {next(iter(entry)): existing(target)}
-        elif target in LATER and not (ROOT / "docs" / target).exists():
-            continue
-        kept.append(entry)
-    return kept
-
-
-def on_config(config: Any) -> Any:
-    """Leave out of the navigation what is not there yet."""
-    config.nav = existing(config.nav)
-    return config
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -78,13 +78,13 @@ _HOMES = {
     "Transform": "priors",
     "Uniform": "priors",
     "compare": "comparison",
-    "from_stan": "bridges.stan",
-    "from_umbridge": "bridges.umbridge",
     "from_bilby": "bridges.bilby",
-    "from_pymc": "bridges.pymc",
     "from_jax": "bridges.jax",
     "from_prior_transform": "bridges.prior_transform",
+    "from_pymc": "bridges.pymc",
     "from_sklearn_gp": "bridges.sklearn",
+    "from_stan": "bridges.stan",
+    "from_umbridge": "bridges.umbridge",
 }
 
 

@@ -145,8 +145,6 @@ def from_bilby(likelihood: Any, priors: Any, *, use_ratio: bool = False) -> Mode
 
     Examples
     --------
-    ::
-
         model = wsabi.from_bilby(likelihood, priors)
         result = wsabi.integrate(model)
     """

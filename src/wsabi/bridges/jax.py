@@ -67,8 +67,6 @@ def from_jax(log_likelihood: Callable[..., Any], prior: Any) -> Model:
 
     Examples
     --------
-    ::
-
         model = wsabi.from_jax(lambda x: -0.5 * jnp.sum(x**2), [(-8.0, 8.0), (-8.0, 8.0)])
         result = wsabi.integrate(model)
     """

@@ -98,8 +98,6 @@ def from_pymc(model: Any = None) -> Model:
 
     Examples
     --------
-    ::
-
         with pymc.Model() as line:
             slope = pymc.Normal("slope", 0, 10)
             sigma = pymc.HalfNormal("sigma", 5)

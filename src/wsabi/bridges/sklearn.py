@@ -55,8 +55,6 @@ def from_sklearn_gp(gp: Any, prior: Any = None) -> Model:
 
     Examples
     --------
-    ::
-
         gp = GaussianProcessRegressor(kernel, optimizer=None).fit(X, y)
         result = wsabi.integrate(wsabi.from_sklearn_gp(gp))
     """

@@ -102,13 +102,12 @@ def from_stan(
     Log Z is that of the density as it is written. Stan does not normalise what it truncates: ``sigma ~ normal(0, 1)``
     for a ``real<lower=0> sigma`` is half of a density, which makes log Z too low by log 2; write
     ``target += log(2)`` beside it, or ``normal(0, 1) T[0, ]``. A parameter without any prior statement has an improper
-    prior, and log Z is then meaningless. ``prior_data=`` finds both. Points that the program rejects count as zero
-    likelihood. Several threads at a time need a program compiled with ``STAN_THREADS``.
+    prior, and log Z is then meaningless. ``prior_data=`` finds the first, and the second where it shows. Points that
+    the program rejects count as zero likelihood. Several threads at a time need a program compiled with
+    ``STAN_THREADS``.
 
     Examples
     --------
-    ::
-
         model = wsabi.from_stan("line.stan", {"N": 3, "t": [0, 1, 2], "y": [1.1, 2.9, 5.2]})
         result = wsabi.integrate(model)
     """

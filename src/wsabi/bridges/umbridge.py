@@ -112,8 +112,6 @@ def from_umbridge(
 
     Examples
     --------
-    ::
-
         model = wsabi.from_umbridge("http://localhost:4242", "posterior", [(-5.0, 5.0), (0.0, 1.0)])
         result = wsabi.integrate(model, journal="run.db")
     """
