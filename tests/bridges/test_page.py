@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bridging import imported, needs
+from bridging import ALL, imported, needs
 
+pytestmark = pytest.mark.skipif(not ALL, reason="the blocks of docs/bridges.md are run by make test-bridges")
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "bridges.md").read_text("utf-8")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

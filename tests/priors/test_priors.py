@@ -147,6 +147,15 @@ def test_transform_checks_what_comes_back():
         Transform(stretch, 2).log_pdf(np.zeros((1, 2)))
 
 
+def test_no_points_need_no_call_of_a_users_function():
+    def first_row(C):
+        return np.tile(C[0], (len(C), 1))  # a function that cannot do without rows
+
+    assert Transform(first_row, 2, vectorized=True).from_cube(np.empty((0, 2))).shape == (0, 2)
+    density = LogDensity(lambda X: first_row(X)[:, 0], Gaussian([0.0], 4.0), vectorized=True)
+    assert density.log_pdf(np.empty((0, 1))).shape == (0,)
+
+
 def test_transform_never_shows_the_faces_of_the_cube_and_survives_work_in_place():
     cube = np.array([[0.0, 1.0], [0.5, 0.25]])
     X = Transform(in_place, 2).from_cube(cube)

@@ -98,7 +98,7 @@ class Variable:
         """log p(x | parents), (N,) or (1,), for X (N, *shape)."""
         if self.family != _NORMAL_VECTOR:
             each = np.asarray(distribution(self.family, self.given(*parents)).logpdf(X))
-            return np.asarray(each.reshape(len(X), -1).sum(axis=1))
+            return np.asarray(each.reshape(len(X), self.size).sum(axis=1))
         mean, cov = self.parameters(*parents)
         pairs = zip(np.broadcast_to(mean, X.shape), np.broadcast_to(cov, (*X.shape, X.shape[1])), X, strict=True)
         return np.array([Gaussian(m, c).log_pdf(x[None])[0] for m, c, x in pairs])
@@ -141,7 +141,8 @@ class Conditionals:
 
     def __call__(self, C: Array) -> Array:
         """The parameters (N, D) for C (N, D)."""
-        return np.column_stack([value.reshape(len(C), -1) for value in self.by_name(C).values()])
+        values = self.by_name(C)
+        return np.column_stack([values[one.name].reshape(len(C), one.size) for one in self.variables])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ def evaluated(
     *, vectorized: bool, names: Named | None = None,
 ) -> Array:  # fmt: skip
     """function(x_n), (N, *shape), given copies of the rows (a user's function may work in place), or dicts by name."""
+    if not len(X):  # a user's function has never met an array without rows, and need not
+        return np.empty((0, *shape))
     if vectorized:
         array = np.asarray(function(X.copy() if names is None else named_arguments(names, X)), dtype=np.float64)
         if array.shape != (len(X), *shape):
