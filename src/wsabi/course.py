@@ -75,7 +75,8 @@ class Course:
     noise : largest difference between two values told for one point.
     notes : what a result is to say of how the run came about.
     journal : the file that events are written to; None for none.
-    bulk_began : seconds of the run before its first batch of bulk points; None before.
+    extra_began : seconds of the run before its first batch of bulk points, or before it went past the usual number of
+        evaluations; None before. A run without any limit may take as long again.
     costs : what evaluations cost, as it was last noted; None before.
     """
 
@@ -89,7 +90,7 @@ class Course:
         self._batches: list[BatchTold] = []
         self.noise = 0.0
         self.costs: Costs | None = None
-        self.bulk_began: float | None = None
+        self.extra_began: float | None = None
         self.notes: list[str] = []
         self.history: list[Record] = []
         self.journal: Journal | None = None
@@ -183,7 +184,7 @@ class Course:
         return {
             "points": self.points, "base": self.base, "log_l": self.log_l, "noise": self.noise,
             "history": self.history, "next_record": self._next_record, "streams": self._streams,
-            "seconds": self.seconds, "bulk_began": self.bulk_began, "actions": self.log.actions,
+            "seconds": self.seconds, "extra_began": self.extra_began, "actions": self.log.actions,
             "strategy": self.strategy.memory,
         }  # fmt: skip
 
@@ -201,7 +202,7 @@ class Course:
             log.give_back(memory["actions"])
             self.points, self.base, self.log_l = memory["points"], memory["base"], memory["log_l"]
             self.noise, self.history, self._next_record = memory["noise"], memory["history"], memory["next_record"]
-            self._streams, self.bulk_began, seconds = memory["streams"], memory["bulk_began"], memory["seconds"]
+            self._streams, self.extra_began, seconds = memory["streams"], memory["extra_began"], memory["seconds"]
             self.strategy.recall(memory["strategy"])
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"the snapshot is of another course ({error})") from error
@@ -314,9 +315,13 @@ class Course:
         rng = self._streams.stream(FOR_BATCHES, self.log.n_asked)
         with self._own_time():
             self.strategy.begin_batch(n, rng)
-        if self.bulk_began is None:
-            self.bulk_began = self.seconds
+        self.begin_extra_time()
         self.append(BatchBegun(n))
+
+    def begin_extra_time(self) -> None:
+        """Take note of when the run went past what its models learn of."""
+        if self.extra_began is None:
+            self.extra_began = self.seconds
 
     @single_threaded
     def take_batch(self, told: BatchTold) -> None:

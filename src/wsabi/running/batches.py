@@ -108,8 +108,10 @@ class Batches:
 
     def _size_due(self) -> int:
         loop, integrator = self._loop, self._loop.integrator
-        costs = integrator.course.costs
-        if costs is None:
+        course = integrator.course
+        costs, at_record = course.costs, course.last_record.n_evals == course.n_evals
+        # An estimate takes as long as many evaluations: it is asked where one has just been made, or at the very end.
+        if costs is None or not (at_record or course.n_modelled == loop.modelled):
             return 0
         seconds = loop.seconds_left()
         if loop.is_open_ended and math.isinf(seconds):

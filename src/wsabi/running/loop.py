@@ -60,16 +60,15 @@ class Loop:
     def _is_worth_more(self) -> bool:
         """Whether searches may go on after the usual number of evaluations: where they are cheap, and needed."""
         costs, strategy = self.integrator.course.costs, self.integrator.strategy
-        is_cheap = self.is_open_ended and costs is not None and costs.is_cheap
-        return is_cheap and self.grace_left() > 0.0 and strategy.may_miss_modes(self.tol or 0.0)
+        if not self.is_open_ended or costs is None or not costs.is_cheap:
+            return False
+        self.integrator.course.begin_extra_time()
+        return self.grace_left() > 0.0 and strategy.may_miss_modes(self.tol or 0.0)
 
     def grace_left(self) -> float:
         """Seconds that a run without any limit may still take: at most as long again as before its bulk."""
-        began = self.integrator.course.bulk_began
-        seconds = self.integrator.seconds
-        if began is None:
-            return seconds
-        return 2.0 * began - seconds
+        began, seconds = self.integrator.course.extra_began, self.integrator.seconds
+        return seconds if began is None else 2.0 * began - seconds
 
     def modelled_left(self) -> int:
         """Number of evaluations left that models may learn of."""
